@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from timely.building.dataflow import Dataflow
@@ -41,6 +42,7 @@ def input(
     *,
     key: Names = (),
     mode: Literal["append", "upsert"] = "append",
+    defaults: Mapping[str, object] | None = None,
 ) -> Collection:
     """A named input of `dataflow` as a collection with the columns of `schema`.
 
@@ -48,6 +50,9 @@ def input(
             `upsert(rows)`, or `delete(keys)`, and the collection holds the last value of each `key`, a column
             or several: at every complete epoch the last one up to it. Within an epoch the order of calls
             decides.
+    defaults
+            values of columns that older rows lack: those of a version that this one replaces, and of tables
+            of clients of that version. `{"country": None}` lets such tables lack a column that may be null
 
     An upsert costs a search for its key, at the worker of the key, where the current values are stored once.
     Flink, Materialize: an upsert source; Rust: `arrange::upsert`.
@@ -65,12 +70,17 @@ def input(
         declared.offset(one)
     if len(set(keys)) != len(keys):
         raise SchemaError(f"input {name!r}: a key is named twice in {', '.join(keys)}")
-    return _input(dataflow, Input(declared, name, mode, keys))
+    return _input(dataflow, Input(declared, name, mode, keys, (), _defaults(declared, name, keys, defaults)))
 
 
 @written_as("checked_input(flow, 'orders', 'customer: string, cents: int')")
 def checked_input(
-    dataflow: Dataflow, name: str, schema: SchemaSpec, *, refusal: Literal["row", "error"] = "row"
+    dataflow: Dataflow,
+    name: str,
+    schema: SchemaSpec,
+    *,
+    refusal: Literal["row", "error"] = "row",
+    defaults: Mapping[str, object] | None = None,
 ) -> tuple[Collection, Collection]:
     """(rows, refused): a named input whose rows are never there less than 0 times.
 
@@ -80,12 +90,14 @@ def checked_input(
 
     With `refusal="error"` each row in `refused` is a failure, as of `refused.assert_empty()`: from that epoch
     on the outputs that read `refused`, or all if none does, have no answer, but a NotEmptyError that names
-    the row. Answers of earlier epochs stay right.
+    the row. Answers of earlier epochs stay right. `defaults`: as of `dd.input`.
     """
     if refusal not in ("row", "error"):
         raise SchemaError(f"input {name!r}: refusal is 'row' or 'error', not {refusal!r}")
     declared = _declared(schema, name)
-    both = _input(dataflow, Input(Schema((*declared.columns, Column(_REFUSED, boolean))), name, "checked"))
+    whole = Schema((*declared.columns, Column(_REFUSED, boolean)))
+    older = _defaults(declared, name, (), defaults)
+    both = _input(dataflow, Input(whole, name, "checked", (), (), older))
     rows = both.filter(~col(_REFUSED)).select(*declared.names)
     refused = both.filter(col(_REFUSED)).select(*declared.names)
     if refusal == "error":
@@ -104,6 +116,22 @@ def _declared(schema: SchemaSpec, name: str) -> Schema:
                 f": declare another name, such as '{reserved}_'"
             )
     return declared
+
+
+def _defaults(
+    declared: Schema, name: str, keys: Sequence[str], defaults: Mapping[str, object] | None
+) -> ConstantRows | None:
+    """Return the row of default values; raise SchemaError if one does not fit its column."""
+    if not defaults:
+        return None
+    for column in defaults:
+        declared.offset(column)
+        if column in keys:
+            raise SchemaError(f"input {name!r}: the key {column!r} says which row it is, and has no default")
+    columns = declared.picked([each for each in declared.names if each in defaults])
+    where = f"defaults of input {name!r}"
+    table = client_table([tuple(defaults[each] for each in columns.names)], columns.to_arrow(), where)
+    return ConstantRows.of(table, columns, where)
 
 
 def _input(dataflow: Dataflow, node: Input) -> Collection:

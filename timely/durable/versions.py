@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias, cast
+from typing import Final, NamedTuple, TypeAlias, cast
 
 from ..errors import ReplacedError, TimelyError, class_names, revive
 from ..wire.batch import Batch
@@ -24,6 +24,10 @@ __all__ = ["Appends", "PastOlder", "PastSwitch", "TakenFacts", "ToldFailure", "t
 
 Appends: TypeAlias = list[tuple[str, int, list[int]]]
 """Writer, number and epochs of deliveries for epochs that their callers name."""
+
+
+_FACTS_BEFORE_FORMS: Final = 7
+"""Facts of a switch in logs of releases in which an input could not change its columns."""
 
 
 class ToldFailure(NamedTuple):
@@ -55,6 +59,8 @@ class PastSwitch(NamedTuple):
     keys      the names under which clients install it, besides that of the first version
     outputs   that go on, each with the epochs from which on the old version had other failures, or none
     lost      outputs of the old version that do not go on, and why
+    forms     the columns that clients of the old version send, as Arrow writes them, by input, where the new
+              version has others. A log of an earlier release may lack them: columns could not change
     """
 
     old: int
@@ -64,6 +70,7 @@ class PastSwitch(NamedTuple):
     keys: tuple[str, ...]
     outputs: dict[str, tuple[ToldFailure, ...]]
     lost: dict[str, str]
+    forms: dict[str, bytes] = {}
 
     @property
     def end(self) -> tuple[str, tuple[str, ...]]:
@@ -74,18 +81,19 @@ class PastSwitch(NamedTuple):
     def plain(self) -> list[object]:
         """Return the facts as msgpack holds them."""
         outputs = [[name, [list(each) for each in failures]] for name, failures in self.outputs.items()]
-        return [self.old, self.new, self.epoch, self.name, list(self.keys), outputs, [*self.lost.items()]]
+        lost, forms = [*self.lost.items()], [*self.forms.items()]
+        return [self.old, self.new, self.epoch, self.name, list(self.keys), outputs, lost, forms]
 
     @classmethod
     def of(cls, plain: Sequence[object]) -> PastSwitch:
         """The inverse of `plain`."""
-        old, new, epoch, name, keys, outputs, lost = cast(
+        old, new, epoch, name, keys, outputs, lost, forms = cast(
             "tuple[int, int, int, str, list[str], list[tuple[str, list[list[object]]]], "
-            "list[tuple[str, str]]]",
-            tuple(plain),
+            "list[tuple[str, str]], list[tuple[str, bytes]]]",
+            (*plain, []) if len(plain) == _FACTS_BEFORE_FORMS else tuple(plain),
         )
         failures = {each: tuple(map(ToldFailure.of, told)) for each, told in outputs}
-        return cls(old, new, epoch, name, tuple(keys), failures, dict(lost))
+        return cls(old, new, epoch, name, tuple(keys), failures, dict(lost), dict(forms))
 
 
 class TakenFacts(NamedTuple):

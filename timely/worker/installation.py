@@ -35,7 +35,7 @@ from ..running.core import Worker
 from ..running.importing import importers_of
 from ..running.instance import Instance
 from ..user_code.trust import own_token
-from ..wire.frames.tables import schema_to_bytes
+from ..wire.frames.tables import schema_from_bytes, schema_to_bytes
 from ..wire.handshake import Build, Offer, Verdict, encode_control, first_difference
 from ..wire.requests import Reply, Value
 from .orders import open_epoch
@@ -122,7 +122,8 @@ class Installations:
             self.specs[number] = ""
             self._worker.end(number, revive(list(classes), reason))
         for switch in durability.past.switches.values():
-            self.replacements.restore(switch.old, switch.new, switch.lost)
+            forms = {name: schema_from_bytes(packed) for name, packed in switch.forms.items()}
+            self.replacements.restore(switch.old, switch.new, switch.lost, forms)
         self.replacements.log = durability.versions
 
     # On worker 0.

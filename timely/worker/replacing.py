@@ -32,17 +32,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import pyarrow as pa
+
 from ..building.freeze import FrozenDataflow
 from ..errors import GraphError, MisuseError, ReplacedError, TimelyError, class_names, revive
 from ..failure import full_text_of
 from ..operators.imported import Exported
+from ..operators.inputs.codecs import InputCodec, RereadingCodec
 from ..running.core import Worker
 from ..running.importing import importers_of
 from ..running.instance import Instance
 from ..wire.handshake import Ended, HoldInputs, InputsHeld, Switched, TakenOver, encode_control
 from .orders import open_epoch
 
-__all__ = ["Replacements", "SwitchLog", "feeds_of"]
+__all__ = ["Replacements", "SwitchLog", "changed_forms", "feeds_of"]
 
 
 def feeds_of(worker: Worker, old: Instance, frozen: FrozenDataflow) -> dict[str, Exported]:
@@ -57,11 +60,7 @@ def feeds_of(worker: Worker, old: Instance, frozen: FrozenDataflow) -> dict[str,
         before = old.frozen.inputs.get(name)
         if before is None:
             continue
-        if before.codec.describe() != declared.codec.describe():
-            raise GraphError(
-                f"{who} cannot be replaced: its input {name!r} is a {before.codec.describe()}, that of the "
-                f"new version a {declared.codec.describe()}. Give the new one another name: it begins empty"
-            )
+        _check_readable(f"{who} cannot be replaced: its input {name!r}", before.codec, declared.codec)
         exports = [export for export in old.frozen.exports.values() if export.of_input == name]
         if not exports:
             raise MisuseError(
@@ -71,6 +70,32 @@ def feeds_of(worker: Worker, old: Instance, frozen: FrozenDataflow) -> dict[str,
             )
         feeds[name] = worker.exported(old.index, exports[0].name)
     return feeds
+
+
+def _check_readable(what: str, before: InputCodec, now: InputCodec) -> None:
+    """Raise `GraphError` if rows of an input of an old version cannot be read as those of the new one."""
+    if before.describe() == now.describe():
+        return None
+    why = ""
+    if isinstance(now, RereadingCodec):
+        try:
+            return now.check_older(before)
+        except MisuseError as error:
+            why = f": {error}"
+    raise GraphError(
+        f"{what} is a {before.describe()}, that of the new version a {now.describe()}{why}. Give the new one "
+        "another name: it begins empty"
+    )
+
+
+def changed_forms(old: Instance, new: Instance) -> dict[str, pa.Schema]:
+    """Return the columns that clients of an old version send, by input, where the new version has others."""
+    forms: dict[str, pa.Schema] = {}
+    for name, before in old.frozen.inputs.items():
+        now, form = new.frozen.inputs.get(name), getattr(before.codec, "arrow_schema", None)
+        if now is not None and form is not None and before.codec.describe() != now.codec.describe():
+            forms[name] = form()
+    return forms
 
 
 def _check_no_source(cannot: str, which: str, frozen: FrozenDataflow) -> None:
@@ -152,13 +177,20 @@ class Replacements:
         self._outputs_of: dict[int, int] = {}
         self._lost: dict[tuple[int, str], str] = {}
         """Outputs that do not go on as they were, by number of the old version and name, and the reason."""
+        self._forms: dict[tuple[int, str], pa.Schema] = {}
+        """By number of an old version and input: the columns that its clients send, if the next version has
+        other ones.
+        """
         self.log: SwitchLog | None = None
         """Where a durable worker writes; None: nowhere."""
 
-    def restore(self, old: int, new: int, lost: Mapping[str, str]) -> None:
-        """Note that a new version has taken the place of a dataflow in an earlier incarnation."""
+    def restore(self, old: int, new: int, lost: Mapping[str, str], forms: Mapping[str, pa.Schema]) -> None:
+        """Note that a new version has taken the place of a dataflow in an earlier incarnation; `forms`: see
+        `changed_forms`.
+        """
         self.were_any = True
         self._inputs_of[old] = self._outputs_of[old] = new
+        self._note_forms(old, forms)
         self._lost.update({(old, name): why for name, why in lost.items()})
 
     # For clients.
@@ -193,6 +225,17 @@ class Replacements:
                 f"the input {name!r} is gone: dataflow {dataflow} was replaced by dataflow {instance.index} "
                 f"({instance.frozen.name}), whose inputs are {offered}"
             )
+
+    def older_form(self, dataflow: int, name: str) -> pa.Schema | None:
+        """Return the columns that clients of this version send to an input, if a newer version has others."""
+        while dataflow in self._inputs_of:
+            if (dataflow, name) in self._forms:
+                return self._forms[dataflow, name]
+            dataflow = self._inputs_of[dataflow]
+        return None
+
+    def _note_forms(self, old: int, forms: Mapping[str, pa.Schema]) -> None:
+        self._forms.update({(old, name): form for name, form in forms.items()})
 
     def check_output(self, dataflow: int, name: str) -> None:
         """Raise `ReplacedError` if this output has not gone on as it was in version `dataflow`."""
@@ -375,6 +418,7 @@ class Replacements:
             return  # the old version has failed; `look` will handle that
         one.epoch = order.epoch
         old.is_standby, new.is_standby = True, False
+        self._note_forms(order.old, changed_forms(old, new))
         try:
             for name, handle in new.inputs.items():
                 if name in new.feeds:

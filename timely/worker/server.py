@@ -70,10 +70,8 @@ from ..wire.requests import (
     Decide,
     Deliver,
     Describe,
-    Drop,
     Hello,
     Install,
-    Missing,
     Progress,
     Replace,
     Reply,
@@ -85,9 +83,10 @@ from ..wire.requests import (
     Why,
 )
 from .answers.held_requests import HeldRequests
-from .answers.inputs import Inputs, inputs_named
+from .answers.inputs import Inputs
 from .answers.later import Later, now_or_later
 from .answers.new_versions import NewVersions
+from .answers.older_clients import OF_INPUTS, OlderClients
 from .answers.outputs import Outputs
 from .answers.why import Reasons
 from .counters import statistics
@@ -99,7 +98,6 @@ from .orders import Orders
 
 __all__ = ["Server"]
 
-_OF_INPUTS = (Deliver, Decide, Missing, Drop, Describe, Uninstall)
 """Requests to the version of a dataflow that has its inputs; others go to the one that has its outputs."""
 _DECIDED = (Decide, Install, Replace, Uninstall)
 """Requests that worker 0 decides for all."""
@@ -143,7 +141,8 @@ class Server:
         self._orders = Orders(worker)
         self.new_versions = NewVersions(worker, self.installations, clock, describe)
         self._gate = worker.acting.gate if keeps_back else Gate()
-        self._held = HeldRequests(self._is_held, self._handle_held, clock, worker)
+        self._older_clients = OlderClients(self.replacements, self._handle)
+        self._held = HeldRequests(self._is_held, self._older_clients.handle, clock, worker)
         self._inputs = Inputs(worker, self._orders)
         self._outputs = Outputs(worker, self.replacements, clock, session)
         awaited, entries = self.installations.is_awaited, (Server.handle.__code__,)
@@ -286,7 +285,7 @@ class Server:
                     return self._once_started(request, table)
                 if self._is_held(request):
                     return self._held.hold(request, table)
-                request = self._redirected(request)
+                return self._older_clients.handle(request, table)
             return self._handle(request, table)
         except BaseException as error:
             _check_expected(type(request), error)
@@ -345,7 +344,7 @@ class Server:
         if self._worker.index != 0:
             self._check_decides(request)
         answer: Reply | Later | None
-        if isinstance(request, _OF_INPUTS):
+        if isinstance(request, OF_INPUTS):
             answer = self._inputs.handle(request, table)
         else:
             answer = self._outputs.handle(request)
@@ -518,12 +517,9 @@ class Server:
                 f"{self._worker.index}"
             )
 
-    def _handle_held(self, request: Request, table: pa.Table | None) -> Reply | Later:
-        return self._handle(self._redirected(request), table)
-
     def _is_held(self, request: Request) -> bool:
         """Return True if a request has to wait until a new version has the inputs, or has ended."""
-        if not isinstance(request, _OF_INPUTS) or isinstance(request, Describe):
+        if not isinstance(request, OF_INPUTS) or isinstance(request, Describe):
             return False
         is_new_work = isinstance(request, (Deliver, Decide)) and not self._gate.is_open
         return is_new_work or self.holds_inputs_of(request.dataflow)
@@ -570,19 +566,6 @@ class Server:
         # Worker 0 gives up first: the others wait for its verdict.
         patience = INSTALL_SECONDS_MAX if self._worker.index == 0 else 2 * INSTALL_SECONDS_MAX
         return now_or_later(ready, late, self._clock(), patience)
-
-    def _redirected(self, request: Request) -> Request:
-        """Return the request addressed to the version of its dataflow that has the inputs now; as it is, if
-        it is not about inputs.
-        """
-        if not isinstance(request, _OF_INPUTS):
-            return request
-        current = self.replacements.inputs_of(request.dataflow)
-        if current == request.dataflow:
-            return request
-        for name in inputs_named(request):
-            self.replacements.check_input(request.dataflow, name)
-        return replace(request, dataflow=current)
 
 
 def _check_expected(request: type[Request], error: BaseException) -> None:

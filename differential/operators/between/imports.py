@@ -5,7 +5,8 @@ workers, in pieces; then every insert as it is made. A row of an earlier epoch c
 the collection at any epoch from there on is the owner's collection.
 
 The columns are put into the order in which the importing dataflow has declared them, and times into its
-words: their layout depends on how deep its loops are.
+words: their layout depends on how deep its loops are. A new version of a dataflow may read other columns than
+the old one has (`evolution.py`).
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from differential.columns.schema import Schema
 from differential.columns.update_batch import UpdateBatch
 from differential.errors import SchemaError
+from differential.operators.between.evolution import Evolution, check_evolution
 from differential.operators.between.exports import ExportVertex
 from differential.trace.readers import Reader
 from progress.compiled.arrays import Int64s
@@ -36,10 +39,16 @@ _PIECE_ROWS: Final = 65_536
 
 @dataclass(frozen=True)
 class TableImport:
-    """Reads a collection that has the columns of `schema`, in whatever order; of these it keeps `columns`."""
+    """Reads a collection that has the columns of `schema`, in whatever order; of these it keeps `columns`.
+
+    With `is_newer`, it reads what an older version of an input holds, which may have other columns;
+    `defaults` has values of new ones.
+    """
 
     schema: Schema
     columns: Schema | None = None
+    is_newer: bool = False
+    defaults: pa.Table | None = None
 
     def describe(self) -> str:
         """Return the columns, as text."""
@@ -48,14 +57,16 @@ class TableImport:
     def open(self, exported: Exported, reader: str) -> CopiedImport:
         """Begin to read; raise SchemaError if the columns differ."""
         columns = self.schema if self.columns is None else self.columns
-        return CopiedImport(columns, self.checked(exported, reader), reader)
+        return CopiedImport(columns, self.checked(exported, reader), reader, self.defaults)
 
     def checked(self, exported: Exported, reader: str) -> ExportVertex:
         """Return the vertex that keeps the collection; raise SchemaError if its columns differ."""
         vertex = exported.vertex
         if not isinstance(vertex, ExportVertex):
             raise MisuseError(f"{exported.title()} is no collection")
-        if sorted(map(str, vertex.schema)) != sorted(map(str, self.schema)):
+        if self.is_newer:
+            check_evolution(vertex.schema, self.schema, self.defaults)
+        elif sorted(map(str, vertex.schema)) != sorted(map(str, self.schema)):
             raise SchemaError(
                 f"{exported.title()} has the columns ({vertex.schema}), which is not what {reader} wants to "
                 f"import: ({self.schema}). Declare the same names and types"
@@ -66,15 +77,19 @@ class TableImport:
 class CopiedImport:
     """One import on one worker; see `timely.operators.imported`."""
 
-    def __init__(self, schema: Schema, vertex: ExportVertex, reader: str) -> None:
+    def __init__(
+        self, schema: Schema, vertex: ExportVertex, reader: str, defaults: pa.Table | None = None
+    ) -> None:
         self._schema = schema
         self._vertex = vertex
-        width = vertex.schema.width
-        self._order = [
-            *(word for column in schema for word in vertex.schema.words_of(column.name)),
-            width,
-            width + 1,
-        ]
+        self._evolution: Evolution | None = None
+        self._order: list[int] = []
+        if set(schema) <= set(vertex.schema):
+            width = vertex.schema.width
+            words = [word for column in schema for word in vertex.schema.words_of(column.name)]
+            self._order = [*words, width, width + 1]
+        else:
+            self._evolution = Evolution(vertex.schema, schema, defaults)
         self._reader: Reader | None = vertex.read(reader)
         self._epoch = 0
         self._code: TimeCode | None = None
@@ -194,6 +209,7 @@ class CopiedImport:
     def _batch(self, rows: Int64s, epochs: Int64s) -> UpdateBatch:
         """Return rows of these epochs with the columns and words of the importing dataflow."""
         assert self._code is not None
-        words = np.ascontiguousarray(rows[self._order])
+        evolution = self._evolution
+        words = np.ascontiguousarray(rows[self._order]) if evolution is None else evolution.rows(rows)
         np.left_shift(epochs - self._code.anchor.epoch, self._code.layout.shifts[0], out=words[-2])
         return UpdateBatch(words, self._schema.symbol_words)

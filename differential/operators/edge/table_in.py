@@ -19,10 +19,13 @@ from timely.errors import MisuseError
 from timely.operators.inputs.by_epoch import ByEpoch
 from timely.operators.inputs.folded import Waiting
 from timely.operators.inputs.plain_rows import PlainRow, PlainRows
+from timely.wire.batch import Batch
 
 from ...columns.rows import PlainWords
-from ...columns.update_batch import UpdateBatch
+from ...columns.update_batch import UpdateBatch, words_of
 from ...columns.worker_symbols import SYMBOLS
+from ...errors import SchemaError
+from ..between.evolution import Evolution, check_evolution, defaults_text, with_defaults
 from ..between.imports import TableImport
 from .folding import folded
 
@@ -39,13 +42,21 @@ class TableIn:
         schema: the columns that clients send.
         name: of the input.
         columns: the names of the columns that are kept, in the order of `schema`; None for all.
+        defaults: one row, of columns that older rows and tables of older clients lack.
     """
 
     converter = "differential.columns.client_tables:client_table"
 
-    def __init__(self, schema: Schema, name: str, columns: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        name: str,
+        columns: Sequence[str] | None = None,
+        defaults: pa.Table | None = None,
+    ) -> None:
         self.schema = schema
         self.name = name
+        self._defaults = defaults
         self._plain = PlainRows(schema.to_arrow())
         self.keep_only(schema.names if columns is None else columns)
 
@@ -59,15 +70,27 @@ class TableIn:
 
     def describe(self) -> str:
         """Return the columns, as text."""
-        return f"table ({self.schema})"
+        return f"table ({self.schema})" + defaults_text(self._defaults)
 
     def arrow_schema(self) -> pa.Schema:
         """Return the columns that clients must send."""
         return self.schema.to_arrow()
 
     def as_import(self) -> TableImport:
-        """Return what reads the same rows from a dataflow that exports them."""
-        return TableImport(self.schema, self.columns)
+        """Return what reads the same rows from a dataflow that exports them, perhaps an older version."""
+        return TableImport(self.schema, self.columns, True, self._defaults)
+
+    def check_older(self, older: object) -> None:
+        """Raise SchemaError if rows of an older version of the input cannot be read as rows of this one."""
+        if type(older) is not TableIn:
+            raise SchemaError("an input that keeps the last value by key, and one of rows, are two things")
+        check_evolution(older.schema, self.schema, self._defaults)
+
+    def reread(self, older: object, batch: Batch) -> UpdateBatch:
+        """Return a batch of the older version with the columns of this one."""
+        assert isinstance(older, TableIn), "checked before"
+        rows = Evolution(older.columns, self.columns, self._defaults).rows(words_of(batch))
+        return UpdateBatch(rows, self.columns.symbol_words)
 
     def raw_form(self) -> tuple[str, list[object]]:
         """Return the function that makes batches from a log whole, and its second argument: see
@@ -98,9 +121,12 @@ class TableIn:
 
     def _kept_of(self, table: pa.Table) -> pa.Table:
         """Return the columns that are kept. A table of a base has only these. All columns of any other table
-        must be there and fit, whether they are kept or not.
+        must be there, or have a default, and fit, whether they are kept or not.
         """
-        if self._keeps_all or is_of_base(table):
+        if is_of_base(table):
+            return table
+        table = with_defaults(table, self._defaults)
+        if self._keeps_all:
             return table
         return self.schema.conform(table, self.name).select(self.columns.names)
 

@@ -26,6 +26,7 @@ from differential.columns.update_batch import UpdateBatch, words_of
 from differential.columns.worker_symbols import SYMBOLS
 from differential.errors import SchemaError
 from differential.expressions.projection import TRAILING_WORDS
+from differential.operators.between.evolution import Evolution, check_evolution, defaults_text, with_defaults
 from differential.operators.between.exports import ExportVertex
 from differential.operators.between.imports import CopiedImport, TableImport
 from differential.operators.edge.table_in import by_epochs, checked, is_of_base
@@ -54,9 +55,13 @@ class KeyedTableIn:
 
     converter = "differential.columns.client_tables:client_table"
 
-    def __init__(self, schema: Schema, name: str, keys: tuple[str, ...]) -> None:
+    def __init__(
+        self, schema: Schema, name: str, keys: tuple[str, ...], defaults: pa.Table | None = None
+    ) -> None:
+        """`defaults`: one row, of columns that older rows and tables of older clients lack."""
         self.schema = schema
         self.name = name
+        self._defaults = defaults
         self.keys = keys
         self._null_deletes = any(not c.type.nullable for c in schema if c.name not in keys)
         """True if a row whose columns beside the keys are all null deletes its key."""
@@ -67,6 +72,7 @@ class KeyedTableIn:
             )
         )
         """The columns as clients may send them."""
+        self._beside_keys = [name for name in schema.names if name not in keys]
         self._keys = schema.picked(keys)
         self._plain, self._plain_keys = PlainRows(self._wire.to_arrow()), PlainRows(self._keys.to_arrow())
         self._key_words = PlainWords(self._keys, SYMBOLS)
@@ -90,15 +96,31 @@ class KeyedTableIn:
 
     def describe(self) -> str:
         """Return the columns and keys, as text."""
-        return f"table ({self.schema}) by {', '.join(self.keys)}"
+        return f"table ({self.schema}) by {', '.join(self.keys)}" + defaults_text(self._defaults)
 
     def arrow_schema(self) -> pa.Schema:
         """Return the columns that clients may send, with the names of the keys as metadata."""
         return self._wire.to_arrow().with_metadata({b"keys": msgpack.packb(list(self.keys))})
 
     def as_import(self) -> ImportCodec:
-        """Return what reads the current values from a dataflow that exports them."""
-        return ValuesImport(self.schema, self.keys, self.columns)
+        """Return what reads the values of a dataflow that exports them, perhaps an older version."""
+        return ValuesImport(self.schema, self.keys, self.columns, self._defaults)
+
+    def check_older(self, older: object) -> None:
+        """Raise SchemaError if values of an older version of the input are not all values of this one."""
+        if not isinstance(older, KeyedTableIn):
+            raise SchemaError("an input that keeps the last value by key, and one of rows, are two things")
+        check_evolution(older.schema, self.schema, self._defaults, (older.keys, self.keys))
+
+    def reread(self, older: object, batch: Batch) -> UpdateBatch:
+        """Return entries of the older version with the columns of this one; one that deletes has its key."""
+        assert isinstance(older, KeyedTableIn), "checked before"
+        rows = Evolution(older.columns, self.columns, self._defaults).rows(words_of(batch))
+        has_value = rows[self.columns.width] != 0
+        for column in self.columns:
+            if column.name not in self.keys:
+                rows[_span(self.columns, column.name)] *= has_value
+        return UpdateBatch(rows, self.columns.symbol_words)
 
     def raw_form(self) -> tuple[str, list[object]]:
         """Return the function that makes batches from a log whole, and its second argument: see
@@ -153,6 +175,8 @@ class KeyedTableIn:
         """Return the table with the columns as they are read. One of a base has only those which are kept:
         its rows have values.
         """
+        if not is_of_base(table):
+            table = with_defaults(table, self._defaults, self._beside_keys if self._null_deletes else ())
         if not self._unread:
             return table
         if is_of_base(table):
@@ -252,6 +276,7 @@ class ValuesImport:
     schema: Schema
     keys: tuple[str, ...]
     columns: Schema
+    defaults: pa.Table | None = None
 
     def describe(self) -> str:
         """Return the columns and keys, as text."""
@@ -259,14 +284,15 @@ class ValuesImport:
 
     def open(self, exported: Exported, reader: str) -> CopiedImport:
         """Begin to read; raise SchemaError if the columns differ."""
-        return _CopiedValues(self, TableImport(self.schema).checked(exported, reader), reader)
+        newer = TableImport(self.schema, None, True, self.defaults)
+        return _CopiedValues(self, newer.checked(exported, reader), reader)
 
 
 class _CopiedValues(CopiedImport):
     """Makes entries of the changes of values: see `latest.py`. Those for a log are as clients make them."""
 
     def __init__(self, values: ValuesImport, vertex: ExportVertex, reader: str) -> None:
-        super().__init__(values.columns, vertex, reader)
+        super().__init__(values.columns, vertex, reader, values.defaults)
         names = [name for name in values.columns.names if name not in values.keys]
         self._beside_keys = np.array([w for n in names for w in values.columns.words_of(n)], np.int64)
 

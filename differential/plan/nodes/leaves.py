@@ -50,6 +50,8 @@ class Input(Leaf):
 
     `declared` names all columns that clients send, in their order, if nobody reads some of them: a rule of
     plans leaves those out. It is empty if `columns` are all.
+
+    `defaults` is one row of values for columns that rows of an older version lack, if there are any.
     """
 
     kind: ClassVar[str] = "input"
@@ -57,19 +59,29 @@ class Input(Leaf):
     mode: InputMode = "append"
     keys: tuple[str, ...] = ()
     declared: tuple[str, ...] = ()
+    defaults: ConstantRows | None = None
 
     def data(self) -> list[object]:
         """Columns and name; mode and keys as well, if the mode is not append. Then, if columns are left out,
-        the names of all.
+        the names of all. Last the defaults, if there are any, behind all of these.
         """
         plain: list[object] = [schema_data(self.columns), self.name]
-        if self.mode != "append" or self.declared:
+        if self.mode != "append" or self.declared or self.defaults is not None:
             plain += [self.mode, list(self.keys)]
+        if self.defaults is not None:
+            return [*plain, list(self.declared), *self.defaults.data()]
         return [*plain, list(self.declared)] if self.declared else plain
 
     @classmethod
     def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
+        if len(data) == 7:
+            defaults = ConstantRows.read(data[5:], children, functions)
+            has_names = data[4] != []
+            node = cls.read(data[: 5 if has_names else 4 if data[2] != "append" else 2], children, functions)
+            if node is None or defaults is None or defaults.table.num_rows != 1:
+                return None
+            return replace(node, defaults=defaults)
         match data, children:
             case [schema, str(name)], []:
                 return cls(schema_of(schema), name)

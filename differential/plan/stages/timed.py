@@ -71,10 +71,12 @@ class InputStage(NamedTuple):
 
 def input_codec(node: Input) -> TableIn | KeyedTableIn:
     """Return the codec that reads the tables of clients."""
+    defaults = None if node.defaults is None else node.defaults.table
     if node.mode == "upsert":
-        return KeyedTableIn(node.columns, node.name, node.keys)
+        return KeyedTableIn(node.columns, node.name, node.keys, defaults)
     columns = node.columns.columns
-    return TableIn(Schema(columns[:-1]) if node.mode == "checked" else node.columns, node.name)
+    rows = Schema(columns[:-1]) if node.mode == "checked" else node.columns
+    return TableIn(rows, node.name, defaults=defaults)
 
 
 def input_stage(node: Input) -> InputStage | None:

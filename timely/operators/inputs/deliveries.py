@@ -61,6 +61,7 @@ from ...limits import (
 from ...wire.requests import ONE_ATTEMPT, WRITES_ONCE
 from .folded import Waiting
 from .names import DeliveryName
+from .older_rows import Reread
 
 __all__ = ["COMMIT_SECONDS_MAX", "Deliveries", "IntervalSet", "StagedPart", "TakenNumbers"]
 
@@ -415,6 +416,13 @@ class Deliveries:
         """Return all staged batches."""
         parts = [part for attempt in self._staged.values() for part in attempt.parts.values()]
         return [batch for part in parts for batch in part.batches]
+
+    def reread(self, reread: Reread) -> None:
+        """Let all staged batches be as a newer version of the input has them."""
+        for attempt in self._staged.values():
+            for number, part in attempt.parts.items():
+                batches = [reread(part.word, batch)[1] for batch in part.batches]
+                attempt.parts[number] = part._replace(batches=batches)
 
     def take_staged(self, name: DeliveryName, attempts: Sequence[str]) -> list[list[tuple[int, StagedPart]]]:
         """Remove and return the parts of these attempts, by number, in the order of `attempts`, as a

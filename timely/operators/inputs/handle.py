@@ -38,6 +38,7 @@ from .codecs import InputCodec, OrderedCodec, PlainCodec, ReorderingCodec, as_ba
 from .deliveries import Deliveries, StagedPart
 from .folded import Folded, Waiting, without_folds
 from .names import UNNAMED, DeliveryName, closed_error
+from .older_rows import rereading
 from .plain_rows import PlainRow
 from .together import Together
 
@@ -62,9 +63,7 @@ class Entrance(Protocol):
         ...
 
     def may_enter(self, epoch: int) -> bool:
-        """Return True if rows of an epoch may enter now. If not, `wake` is called when they may be able
-        to.
-        """
+        """Return True if rows of an epoch may enter now. If not, `wake` is called once they may."""
         ...
 
     def let_in(self, batch: Batch, word: int) -> None:
@@ -132,31 +131,34 @@ class InputHandle:
 
     def take_over(self, other: InputHandle, epoch: int) -> None:
         """Go on at `epoch`, which is open at `other`, with all rows that wait there and all deliveries that
-        it knows.
-
-        Sealed epochs, whose rows may not have entered yet, stay with `other`, which takes nothing more.
+        it knows. Sealed epochs, whose rows may not have entered yet, stay with `other`, which takes no more.
         """
         assert other.epoch == epoch and not self._waiting and not self._sealed
         other._keep_few()
         self.epoch = self._held = epoch
+        reread = rereading(self.codec, other.codec)
         for waiting, batches in other._waiting.items():
             for word, batch in batches:
-                self._keep(waiting, [batch], word)
+                own_word, own = reread(word, batch)
+                self._keep(waiting, [own], own_word)
         other._waiting, other._waiting_epochs, other.rows_waiting = {}, [], 0
         self.deliveries, other.deliveries = other.deliveries, Deliveries(other.name, other._clock)
         self.deliveries.on_drop = self._note_dropped
+        self.deliveries.reread(reread)
         self._calls = other._calls
 
-    def write_taken(self, journal: InputJournal) -> None:
-        """Write what `take_over` of another handle takes from this one to the journal of that one."""
+    def write_taken(self, codec: InputCodec, journal: InputJournal) -> None:
+        """Write what `take_over` of a handle with `codec` takes from this one to the journal of that one."""
         self._keep_few()
+        reread = rereading(codec, self.codec)
         for epoch, batches in sorted(self._waiting.items()):
-            rows = without_folds([batch for _, batch in batches])
+            rows = without_folds([reread(word, batch)[1] for word, batch in batches])
             journal.rows(BY_EPOCH, "", UNNAMED, [(epoch, rows)], self._calls)
         journal.taken([*self.deliveries.facts(), self._calls])
         for name, attempt, parts in self.deliveries.staged():
             for at, (number, part) in enumerate(parts):
-                journal.part(*name, attempt, number, at == 0, without_folds(part.batches), part.rows)
+                rows = without_folds([reread(part.word, batch)[1] for batch in part.batches])
+                journal.part(*name, attempt, number, at == 0, rows, part.rows)
 
     # Rows come in.
 

@@ -25,12 +25,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
+import msgpack
 import pyarrow as pa
 
+from ...errors import MisuseError
 from ...limits import PLAIN_TEXT_CHARS_MAX, PLAIN_VALUES_MAX
 from ...thresholds import PLAIN_TABLE_ROWS_MAX
 
-__all__ = ["PlainRow", "PlainRows"]
+__all__ = ["PlainRow", "PlainRows", "table_of_plain"]
 
 PlainRow: TypeAlias = tuple[object, ...]
 
@@ -150,6 +152,22 @@ class PlainRows:
             tuple(at for at, type_ in enumerate(types) if type_ is int),
             tuple(at for at, type_ in enumerate(types) if type_ in (str, bytes)),
         )
+
+
+def table_of_plain(rows: object, schema: pa.Schema, name: str, *, keys_only: bool) -> pa.Table:
+    """Return plain rows that a client has sent to the input `name` as a table of the columns `schema`; with
+    `keys_only`, and if the input keeps the last value by key, they are rows of its keys alone. Raise
+    `MisuseError` if they are not plain.
+    """
+    keys = (schema.metadata or {}).get(b"keys")
+    if keys_only and keys is not None:
+        schema = pa.schema([schema.field(str(each)) for each in msgpack.unpackb(keys)])
+    plain = PlainRows(schema).of(rows)
+    if plain is None:
+        raise MisuseError(f"input {name!r}: these are no plain rows of its columns; send them as a table")
+    columns = zip(*plain, strict=True) if plain else [()] * len(schema)
+    arrays = [pa.array(list(values), field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _is_short(value: str | bytes) -> bool:

@@ -18,6 +18,8 @@ from ...errors import TimelyError, class_names
 from ...failure import full_text_of
 from ...operators.outputs.told_failures import told
 from ...running.instance import Instance
+from ...wire.frames.tables import schema_to_bytes
+from ..replacing import changed_forms
 from .digests import DigestChecks
 from .epochs import DurableEpochs
 from .folding import LogCuts, stored_outputs
@@ -94,7 +96,7 @@ class VersionLog:
         """
         for name, handle in old.inputs.items():
             if name in new.feeds:
-                handle.write_taken(self._journal.input(new.index, name))
+                handle.write_taken(new.input(name).codec, self._journal.input(new.index, name))
                 yield
         for name in old.frozen.outputs:
             if name in new.frozen.outputs and new.output(name).log.can_take_over(old.output(name).log):
@@ -147,7 +149,8 @@ class VersionLog:
         }
         first, *_ = self.keys(new.index)
         keys = tuple(key for key in self._free_keys(old.index, new.index) if key != first)
-        switch = PastSwitch(old.index, new.index, epoch, new.frozen.name, keys, outputs, dict(lost))
+        forms = {each: schema_to_bytes(form) for each, form in changed_forms(old, new).items()}
+        switch = PastSwitch(old.index, new.index, epoch, new.frozen.name, keys, outputs, dict(lost), forms)
         position = self._journal.switched(switch.plain())
         self._awaited.append(position)
         return position

@@ -152,6 +152,8 @@ def _concrete(base: type[n.Node]) -> list[type[n.Node]]:
     return found
 
 
+ONE_B = n.ConstantRows.of(pa.table({"b": [1]}), Schema.of("b: int"))
+
 CHANGED = [
     n.OverWindow(ABC, (), (n.OrderBy("b"),), (n.WindowCall("x", "lag", "c", 1),)),
     n.OverWindow(ABC, ("a",), (n.OrderBy("c"),), (n.WindowCall("x", "lag", "c", 1),)),
@@ -163,6 +165,9 @@ CHANGED = [
     n.Input(Schema.of("a: int, b: int?"), "ab"),
     n.Input(Schema.of("a: int, b: int"), "ab", "upsert", ("a",)),
     n.Input(Schema.of("a: int, b: int"), "ab", "upsert", ("a", "b")),
+    n.Input(Schema.of("a: int, b: int"), "ab", defaults=ONE_B),
+    n.Input(Schema.of("a: int, b: int"), "ab", "upsert", ("a",), defaults=ONE_B),
+    n.Input(Schema.of("b: int"), "ab", "append", (), ("a", "b"), ONE_B),
     n.Input(Schema.of("a: int, b: bool"), "ab", "checked"),
     n.Slide(AB, "a", (5, 2, 0), ("start", "end")),
     n.Slide(AB, "b", (5, 2, 1), ("start", "end")),
