@@ -47,8 +47,8 @@ from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sums.accumulated import DECIMAL_MEAN, TOTAL
 from differential.kernels.sums.reduce_sums import prepare_sums, reduce_sums
 from differential.operators.machine import Machine
-from differential.operators.reducing.frames import WindowFunctions, window_changes
 from differential.operators.reducing.overflowing import FailedGroup, reduce_apart
+from differential.operators.reducing.window_parts import WindowFunctions
 from differential.operators.timed.sweep import SweepFunction, swept, swept_near
 from differential.operators.waiting.waiting_rows import PendingTimes, WaitingRows
 from differential.trace.readers import Reader
@@ -446,9 +446,6 @@ class ReduceMachine(Machine):
         if isinstance(self.aggregate, SweepFunction) and self._is_little(ready, pending):
             layout = (self.kw, self.vw, self.guards)
             return swept_near(ready, tables, frontier, self.aggregate, layout)
-        if isinstance(self.aggregate, WindowFunctions) and self._is_around(self.aggregate, ready, pending):
-            nothing = np.empty((self.kw + 1, 0), np.int64)
-            return window_changes(ready, self.input.lines, self.kw, self.aggregate), nothing
         groups, rows, answers, pended = collect_groups(ready, pending, *tables, frontier, self._shape)
         if isinstance(self.aggregate, SweepFunction | WindowFunctions):
             return swept(groups, rows, answers, self.aggregate, (self.kw, self.guards)), pended
@@ -459,14 +456,6 @@ class ReduceMachine(Machine):
         return (
             self._reader is None and not pending.shape[1] and ready.shape[1] * NEAR_SHARE <= self.input.rows
         )
-
-    def _is_around(self, window: WindowFunctions, ready: Int64s, pending: Int64s) -> bool:
-        """Return True if the answers follow from the rows around the changes: all of one epoch, and outside
-        of loops, where all rows before them count.
-        """
-        if window.reach < 0 or self.guards & (self.guards - 1) != 0 or not self._is_little(ready, pending):
-            return False
-        return bool(ready.shape[1]) and bool((ready[-2] == ready[-2, 0]).all())
 
     def _first(
         self, first: FirstRows, ready: Int64s, pending: Int64s, frontier: Int64s

@@ -12,9 +12,10 @@
     frame    the rows that aggregates, first_value, last_value and nth_value see. Without one: from the first
              row to the row at hand and its peers, or, without an order, all
 
-A row that is there three times is three rows, one after another. Cost of a change: of lag, lead and frames of
-rows with two bounds, the rows around it; of all others its group, some 0.5 µs a row. The stage sends the rows
-whose answers change. SQL: `… OVER (PARTITION BY … ORDER BY …)`; PySpark: `Window`; Polars: `over`.
+A row that is there three times is three rows, one after another. Cost of a change: of lag, lead and frames
+with two bounds, the rows around it; of functions of all rows before, those from it on to where the answers
+are as they were; of others its group. The stage sends the rows whose answers change. SQL: `… OVER (PARTITION
+BY … ORDER BY …)`; PySpark: `Window`; Polars: `over`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from ...aggregates import Aggregate
 from ...errors import ExpressionError, SchemaError, shown
 from ...expressions.expression import ColumnRef, Expr, ExprLike, Ordering, col, lit, when
 from ...expressions.orders import By, orderings
-from ...operators.reducing.frames import Frame, FrameUnit, WindowKind
+from ...operators.reducing.window_parts import Frame, FrameUnit, WindowKind
 from ...other_spellings import written_as
 from ...plan.grouping.computing import order_of, with_columns
 from ...plan.nodes import OrderBy, OverWindow, Select, WindowCall

@@ -28,7 +28,7 @@ from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.rows.sort import sort_consolidate
 from differential.operators.ordered.symbol_order import BEGINNING_WORDS, beginnings, ranks
 from differential.operators.reduce import FirstRows, RankKind
-from differential.operators.reducing.frames import WindowFunctions
+from differential.operators.reducing.window_parts import WindowFunctions
 
 __all__ = ["InOrder", "LayoutWord", "SortDirection", "rank_of"]
 

@@ -14,9 +14,10 @@ from differential.columns.overflow import ShowRow
 from differential.columns.packed.parts import Part, each_in
 from differential.operators.machine import Machine
 from differential.operators.ordered.layout import InOrder
+from differential.operators.ordered.window_machine import WindowMachine
 from differential.operators.reduce import ReduceMachine
-from differential.operators.reducing.frames import NO_SUM, WindowFunctions
 from differential.operators.reducing.overflowing import FailedGroup
+from differential.operators.reducing.window_parts import NO_SUM, WindowFunctions
 from differential.operators.vertices import show_schema
 from differential.trace.trace import Trace
 from progress.compiled.arrays import Int64s
@@ -38,7 +39,12 @@ class FirstMachine(Machine):
         """The words of an answer."""
         self._sums = aggregate.sums if isinstance(aggregate, WindowFunctions) else []
         """Of a window: its sums that may not fit, each with the value word that says so."""
-        self.rows_in_order = ReduceMachine(order.key_words, aggregate.width, guards, aggregate)
+        if isinstance(aggregate, WindowFunctions):
+            self.rows_in_order: ReduceMachine = WindowMachine(
+                order.key_words, aggregate.width, guards, aggregate
+            )
+        else:
+            self.rows_in_order = ReduceMachine(order.key_words, aggregate.width, guards, aggregate)
         self.rows_in_order.show_rows(show_schema(None), _shown_in(order), show_schema(None))
 
     def recv(self, port: int, parts: list[Part]) -> None:

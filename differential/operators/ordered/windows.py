@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from differential.kernels.sums.accumulated import TOTAL
 from differential.operators.ordered.layout import InOrder, LayoutWord, rank_of
-from differential.operators.reducing.frames import Frame, WindowFunctions, WindowPart
+from differential.operators.reducing.window_parts import Frame, WindowFunctions, WindowPart
 
 __all__ = ["WindowOrder"]
 

@@ -3,187 +3,43 @@
     rows       in the layout of the order (`layout.py`), sorted within each group
     answer     the row, and behind it the words of each function
 
-A row of multiplicity 3 is three rows, one after another; one of a negative multiplicity is none. Rows that
-are equal in the order are *peers*: they come in the order of their other words, and share ranks, and the ends
-of frames that count by range or by groups.
-
-    unit     a frame from `start` to `stop` of the row at hand, both included; None: from the first, or to the
-             last
-    rows     that many rows further
-    groups   that many groups of peers further; 0 is the whole group of the row itself
-    range    with a value so much larger in the only column of the order (smaller, if it descends)
-
-A row whose value in the order is null has a frame of the rows with null, where a range has bounds.
-
 A sum that does not fit its column has `NO_SUM` in place of the 1 that says that there is a value. Such an
 answer is kept as others are, so that it can go again; the machine sends a failure in place of the row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from differential.columns.column_types import DECIMAL_DIGITS_MAX, Bools, Int64s
+from differential.columns.column_types import Bools, Int64s
 from differential.columns.float_words import floats_to_words, words_to_floats
-from differential.errors import MultiplicityOverflowError
-from differential.kernels.rows.sort import sort_consolidate
-from differential.kernels.sweeps.around import rows_around
 from differential.kernels.sweeps.frames import frame_extremes, frame_float_sums, range_frames
+from differential.operators.reducing.running import (
+    DECIMAL_END,
+    arguments_of,
+    is_value_in,
+    peers_upto,
+    run_states,
+    running_answer,
+)
+from differential.operators.reducing.window_parts import (
+    NO_SUM,
+    NUMBERS,
+    Copies,
+    Frame,
+    WindowFunctions,
+    WindowPart,
+    copies_of,
+)
 
-__all__ = [
-    "COPIES_MAX",
-    "NO_SUM",
-    "Frame",
-    "FrameUnit",
-    "WindowFunctions",
-    "WindowKind",
-    "WindowPart",
-    "window_answers",
-    "window_changes",
-]
-
-FrameUnit = Literal["rows", "groups", "range"]
-WindowKind = Literal[
-    "row_number",
-    "rank",
-    "dense_rank",
-    "percent_rank",
-    "cume_dist",
-    "ntile",
-    "lag",
-    "first_value",
-    "last_value",
-    "nth_value",
-    "count",
-    "sum",
-    "avg",
-    "min",
-    "max",
-]
-
-COPIES_MAX: Final = 1 << 28
-"""The largest number of rows of the groups that change at once, rows of a multiplicity counted so often."""
-
-NO_SUM: Final = 2
-"""In place of 0 for null and 1 for a value: the sum leaves 64 bits, or the digits of a decimal."""
-
-_NUMBERS: Final = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "count")
-"""Kinds whose answer is never null."""
-
-_OF_FRAMES: Final = ("first_value", "last_value", "nth_value", "count", "sum", "avg", "min", "max")
-_REACH_MAX: Final = 1_000
-"""Of frames that reach further, groups are gone through as a whole."""
+__all__ = ["in_value_order", "part_answers", "window_answers"]
 
 _SAFE_SUM: Final = float(1 << 62)
-_DECIMAL_END: Final = 10**DECIMAL_DIGITS_MAX
-
-
-@dataclass(frozen=True)
-class Frame:
-    """The rows that an aggregate sees; see above."""
-
-    unit: FrameUnit = "range"
-    start: int | None = None
-    stop: int | None = 0
-
-
-@dataclass(frozen=True)
-class WindowPart:
-    """A function of the window.
-
-    value      the word of its argument in the layout; -1: it has none
-    flag       the word that says whether that is not null; -1: it never is
-    is_float   the argument is a float
-    is_decimal it is a decimal
-    amount     lag: how many rows back (negative: ahead); ntile: how many parts; nth_value: which row, from 1
-    inverted   the word of the argument has every bit flipped, since it is in a descending order
-    """
-
-    kind: WindowKind
-    value: int = -1
-    flag: int = -1
-    is_float: bool = False
-    is_decimal: bool = False
-    amount: int = 0
-    inverted: bool = False
-
-    @property
-    def words(self) -> int:
-        """The number of words of its answer."""
-        return 1 if self.kind in _NUMBERS else 2
-
-    @property
-    def may_fail(self) -> bool:
-        """True for sums that may not fit."""
-        return self.kind == "sum" and not self.is_float
-
-
-@dataclass(frozen=True)
-class WindowFunctions:
-    """All functions of one window.
-
-    width     the words of a row behind its key, in the layout
-    ordered   how many of these make the order
-    by        of a range with bounds: the flag of the column of the order (or -1) and its word
-    symbols   (word, 1 or -1): see `FirstRows`
-    """
-
-    parts: tuple[WindowPart, ...]
-    frame: Frame
-    width: int
-    ordered: int
-    by: tuple[int, int] = (-1, -1)
-    symbols: tuple[tuple[int, int], ...] = ()
-    rank_of: Callable[[Int64s], Int64s] | None = None
-
-    @property
-    def words(self) -> int:
-        """Value words of an answer."""
-        return self.width + sum(part.words for part in self.parts)
-
-    @property
-    def reach(self) -> int:
-        """How many rows around a change decide of the answers that it changes; -1 if any row of the group
-        may.
-        """
-        frame, reach = self.frame, 0
-        if self.symbols:  # places of long texts may be out of order, and are put in order for whole groups
-            return -1
-        for part in self.parts:
-            if part.kind == "lag":
-                reach = max(reach, abs(part.amount))
-            elif part.kind in _OF_FRAMES and frame.unit == "rows" and None not in (frame.start, frame.stop):
-                reach = max(reach, abs(frame.start or 0), abs(frame.stop or 0))
-            else:
-                return -1
-        return 2 * reach if reach <= _REACH_MAX else -1
-
-    @property
-    def sums(self) -> list[tuple[int, int]]:
-        """The number of each part that may not fit, and the word of an answer that says so."""
-        ends = np.cumsum([part.words for part in self.parts]).tolist()
-        starts = zip(self.parts, [0, *ends], strict=False)
-        return [(at, self.width + start) for at, (part, start) in enumerate(starts) if part.may_fail]
-
-
-class _Rows(NamedTuple):
-    """The rows of all groups, each copy of a row by itself.
-
-    words    int64[width, n]
-    groups   int64[2, n]: where the group of each row starts and ends
-    peers    int64[2, n]: where its peers do
-    number   int64[n]: of the group
-    """
-
-    words: Int64s
-    groups: Int64s
-    peers: Int64s
-    number: Int64s
+_OF_PLACES: Final = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag")
+"""These see no frame."""
 
 
 def window_answers(rows: Int64s, bounds: Int64s, functions: WindowFunctions) -> Int64s:
@@ -193,16 +49,52 @@ def window_answers(rows: Int64s, bounds: Int64s, functions: WindowFunctions) -> 
     result   int64[words + 2, m]: the answer, 1, and the number of the group
     Raises MultiplicityOverflowError for too many copies.
     """
-    all_rows = _copies(_in_value_order(rows, bounds, functions), bounds, functions)
-    frames = _frames(all_rows, functions)
-    answers = [all_rows.words]
-    for part in functions.parts:
-        answers.append(_answer(part, all_rows, frames))
-    ones = np.ones((1, all_rows.number.shape[0]), np.int64)
-    return np.concatenate([*answers, ones, all_rows.number[np.newaxis]])
+    rows = in_value_order(rows, bounds, functions)
+    copies = copies_of(rows, np.ascontiguousarray(rows[-1:]), bounds, functions)
+    before = np.zeros((2 + 3 * len(functions.parts), bounds.shape[1]), np.int64)
+    states = run_states(copies, functions, before)
+    ones = np.ones((1, copies.number.shape[0]), np.int64)
+    words = rows[:-1, copies.which]
+    answers = part_answers(copies, functions, states, before)
+    return np.concatenate([words, answers, ones, copies.number[np.newaxis]])
 
 
-def _in_value_order(rows: Int64s, bounds: Int64s, functions: WindowFunctions) -> Int64s:
+def part_answers(copies: Copies, functions: WindowFunctions, states: list[Int64s], before: Int64s) -> Int64s:
+    """Return the answers of all functions, one behind the other: int64[·, n].
+
+    states   what running functions have come to at each copy: see `running.py`
+    before   the states before each group
+    """
+    frames = np.empty((2, 0), np.int64)
+    if any(
+        not runs and part.kind not in _OF_PLACES
+        for part, runs in zip(functions.parts, functions.runs, strict=True)
+    ):
+        frames = _frames(copies, functions)
+    elif any(functions.runs):
+        frames = _stops(copies, functions)
+    answers: list[Int64s] = []
+    for at, part in enumerate(functions.parts):
+        if functions.runs[at]:
+            frame = functions.frame
+            answers.append(
+                running_answer(part, copies, frame, frames[1], states[at], before[2 + 3 * at :][:3])
+            )
+        elif part.kind in NUMBERS:
+            answers.append(_number(part, copies, frames, before)[np.newaxis])
+        else:
+            answers.append(_answer(part, copies, frames))
+    return np.ascontiguousarray(np.concatenate(answers))
+
+
+def _stops(rows: Copies, functions: WindowFunctions) -> Int64s:
+    """Return the frames, of which only the ends matter."""
+    if functions.frame == Frame():
+        return rows.peers
+    return _frames(rows, functions)
+
+
+def in_value_order(rows: Int64s, bounds: Int64s, functions: WindowFunctions) -> Int64s:
     """Return the rows of each group in the order of values. They are in it already, but for symbols whose
     beginnings, and the places behind these, are equal.
     """
@@ -229,36 +121,7 @@ def _in_value_order(rows: Int64s, bounds: Int64s, functions: WindowFunctions) ->
     return np.ascontiguousarray(rows[:, order])
 
 
-def _copies(rows: Int64s, bounds: Int64s, functions: WindowFunctions) -> _Rows:
-    """Return each copy of each row that is there."""
-    sizes = bounds[1] - bounds[0]
-    number = np.arange(bounds.shape[1]).repeat(sizes)
-    which = np.arange(int(sizes.sum())) + (bounds[0] - np.cumsum(sizes) + sizes).repeat(sizes)
-    times = np.maximum(rows[-1, which], 0)
-    if float(times.sum(dtype=np.float64)) > COPIES_MAX:
-        raise MultiplicityOverflowError(
-            f"the groups of a window that change at once have more than {COPIES_MAX:,} rows, each counted as "
-            "often as it is there: divide them by more keys"
-        )
-    which, number = which.repeat(times), number.repeat(times)
-    words = np.ascontiguousarray(rows[:-1, which])
-    count = which.shape[0]
-    is_first = np.ones(count, np.bool_)
-    is_first[1:] = number[1:] != number[:-1]
-    is_new = is_first.copy()
-    for word in range(functions.ordered):
-        is_new[1:] |= words[word, 1:] != words[word, :-1]
-    return _Rows(words, _spans(is_first), _spans(is_new), number)
-
-
-def _spans(begins: Bools) -> Int64s:
-    """Return for each row where the run of rows begins and ends that it is in."""
-    at = np.flatnonzero(begins)
-    sizes = np.diff(np.append(at, begins.shape[0]))
-    return np.array([at.repeat(sizes), (at + sizes).repeat(sizes)], np.int64)
-
-
-def _frames(rows: _Rows, functions: WindowFunctions) -> Int64s:
+def _frames(rows: Copies, functions: WindowFunctions) -> Int64s:
     """Return the frame of each row: int64[2, n]."""
     frame, groups = functions.frame, rows.groups
     if frame.unit == "range" and (frame.start or frame.stop):
@@ -283,7 +146,7 @@ def _within(starts: Int64s, stops: Int64s, groups: Int64s) -> Int64s:
     return out
 
 
-def _by_peers(rows: _Rows, frame: Frame) -> Int64s:
+def _by_peers(rows: Copies, frame: Frame) -> Int64s:
     """Return frames that count groups of peers."""
     begins, of_row = np.unique(rows.peers[0], return_inverse=True)
     ends = rows.peers[1][begins]
@@ -300,11 +163,11 @@ def _by_peers(rows: _Rows, frame: Frame) -> Int64s:
     return _within(starts, stops, rows.groups)
 
 
-def _by_range(rows: _Rows, functions: WindowFunctions) -> Int64s:
+def _by_range(rows: Copies, functions: WindowFunctions) -> Int64s:
     """Return frames of values within bounds."""
     frame, (flag, word) = functions.frame, functions.by
     sides = (frame.start is not None) + 2 * (frame.stop is not None)
-    is_value = np.ones(rows.number.shape[0], np.bool_) if flag < 0 else _is_value(rows.words[flag])
+    is_value = np.ones(rows.number.shape[0], np.bool_) if flag < 0 else is_value_in(rows.word(flag))
     values = np.flatnonzero(is_value)
     out = rows.peers.copy()
     # Rows with null are together, at one end of their group: the others are a group of their own here.
@@ -312,7 +175,7 @@ def _by_range(rows: _Rows, functions: WindowFunctions) -> Int64s:
     begins = np.ones(own.shape[0], np.bool_)
     begins[1:] = own[1:] != own[:-1]
     frames = range_frames(
-        np.ascontiguousarray(rows.words[word, values]),
+        np.ascontiguousarray(rows.word(word)[values]),
         _spans(begins),
         frame.start or 0,
         frame.stop or 0,
@@ -330,21 +193,15 @@ def _by_range(rows: _Rows, functions: WindowFunctions) -> Int64s:
     return out
 
 
-def _is_value(flags: Int64s) -> Bools:
-    """Return which rows have a value: flags are 0 and 1, or inverted, -1 and -2."""
-    is_value: Bools = (flags == 1) | (flags == -2)
-    return is_value
+def _spans(begins: Bools) -> Int64s:
+    """Return for each row where the run of rows begins and ends that it is in; `begins`: where one begins."""
+    at = np.flatnonzero(begins)
+    sizes = np.diff(np.append(at, begins.shape[0]))
+    return np.array([at.repeat(sizes), (at + sizes).repeat(sizes)], np.int64)
 
 
-def _answer(part: WindowPart, rows: _Rows, frames: Int64s) -> Int64s:
-    if part.kind in _NUMBERS:
-        return _number(part, rows, frames)[np.newaxis]
-    values = ~rows.words[part.value] if part.inverted else rows.words[part.value]
-    there = (
-        np.ones(values.shape[0], np.int64)
-        if part.flag < 0
-        else _is_value(rows.words[part.flag]) + np.int64(0)
-    )
+def _answer(part: WindowPart, rows: Copies, frames: Int64s) -> Int64s:
+    there, values = arguments_of(part, rows)
     if part.kind in ("lag", "first_value", "last_value", "nth_value"):
         return _picked(part, rows, frames, (there, values))
     if part.kind in ("min", "max"):
@@ -362,32 +219,29 @@ def _answer(part: WindowPart, rows: _Rows, frames: Int64s) -> Int64s:
     return answer
 
 
-def _number(part: WindowPart, rows: _Rows, frames: Int64s) -> Int64s:
-    """Return an answer that every row has."""
-    kind, (start, stop), peers = part.kind, rows.groups, rows.peers
+def _number(part: WindowPart, rows: Copies, frames: Int64s, states: Int64s) -> Int64s:
+    """Return an answer that every row has; `states`: before each group."""
+    kind, (start, stop) = part.kind, rows.groups
     place: Int64s = np.arange(start.shape[0]) - start
-    size: Int64s = stop - start
-    before: Int64s = peers[0] - start
     if kind == "row_number":
-        place += 1
+        place += states[0, rows.number] + 1
         return place
-    if kind == "rank":
-        before += 1
-        return before
     if kind == "dense_rank":
-        upto = np.zeros(start.shape[0], np.int64)
-        upto[peers[0]] = 1
-        np.cumsum(upto, out=upto)
-        return upto - upto[start] + 1 if upto.shape[0] else upto
-    if kind == "percent_rank":
-        return floats_to_words(before / np.maximum(size - 1, 1))
-    if kind == "cume_dist":
-        return floats_to_words((peers[1] - start) / np.maximum(size, 1))
+        upto = peers_upto(rows)
+        upto += states[1, rows.number]
+        return upto
+    size: Int64s = stop - start
     if kind == "ntile":
         return _ntile(place, size, part.amount)
-    if part.flag < 0:  # a value that is never null counts as its row
-        return _upto(np.ones(start.shape[0], np.int64), frames)
-    return _upto(_is_value(rows.words[part.flag]).astype(np.int64), frames)
+    if kind == "count":
+        return _upto(arguments_of(part, rows)[0], frames)
+    before: Int64s = rows.peers[0] - start
+    if kind == "rank":
+        before += states[0, rows.number] + 1
+        return before
+    if kind == "percent_rank":
+        return floats_to_words(before / np.maximum(size - 1, 1))
+    return floats_to_words((rows.peers[1] - start) / np.maximum(size, 1))
 
 
 def _ntile(place: Int64s, size: Int64s, parts: int) -> Int64s:
@@ -400,7 +254,7 @@ def _ntile(place: Int64s, size: Int64s, parts: int) -> Int64s:
     return number
 
 
-def _picked(part: WindowPart, rows: _Rows, frames: Int64s, argument: tuple[Int64s, Int64s]) -> Int64s:
+def _picked(part: WindowPart, rows: Copies, frames: Int64s, argument: tuple[Int64s, Int64s]) -> Int64s:
     """Return the value in another row, or null."""
     there, values = argument
     place, count = np.arange(there.shape[0]), there.shape[0]
@@ -441,32 +295,5 @@ def _whole_sum(part: WindowPart, values: Int64s, there: Int64s, frames: Int64s) 
             [counts > 0, floats_to_words(exact.astype(np.float64) / np.maximum(counts, 1))], np.int64
         )
     if part.is_decimal:
-        fits = np.array((exact > -_DECIMAL_END) & (exact < _DECIMAL_END), np.bool_)
+        fits = np.array((exact > -DECIMAL_END) & (exact < DECIMAL_END), np.bool_)
     return np.array([np.where(fits, counts > 0, NO_SUM), total], np.int64)
-
-
-def window_changes(ready: Int64s, lines: Int64s, kw: int, functions: WindowFunctions) -> Int64s:
-    """Return the corrections for changed rows of one time, from the rows around them alone, sorted and
-    consolidated. Requires: `functions.reach` ≥ 0; all rows of the run table `lines` count at that time.
-
-    The rows around a change are a group here, before and after it. Where that is cut off, the answers of rows
-    near the cut are wrong, and equal: they cancel. Rows to which the change matters are far enough from it.
-    """
-    vw = functions.width
-    rows = rows_around(ready, lines, kw, vw, functions.reach)
-    starts = np.flatnonzero(np.diff(rows[vw + 2], prepend=-1))
-    bounds: Int64s = np.array([starts, np.append(starts[1:], rows.shape[1])], np.int64)
-    parts: list[Int64s] = []
-    for sign in (1, -1):
-        there = rows[: vw + 1].copy()
-        if sign > 0:
-            there[vw] += rows[vw + 1]
-        answers = window_answers(there, bounds, functions)
-        keys = rows[vw + 3, starts][answers[-1]]
-        part: Int64s = np.empty((kw + functions.words + 2, answers.shape[1]), np.int64)
-        part[:kw] = ready[:kw, keys]
-        part[kw:-2] = answers[:-2]
-        part[-2] = ready[-2, keys]
-        part[-1] = sign
-        parts.append(part)
-    return sort_consolidate(np.ascontiguousarray(np.concatenate(parts, axis=1)))

@@ -24,7 +24,8 @@ from differential.kernels.rows.memory import HEADER, LUB, describe_words
 from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sweeps.near import NEAREST, SESSIONS, rows_near
 from differential.kernels.sweeps.sweep import nearest_answers, session_answers
-from differential.operators.reducing.frames import WindowFunctions, window_answers
+from differential.operators.reducing.frames import window_answers
+from differential.operators.reducing.window_parts import WindowFunctions
 
 __all__ = ["Rule", "SweepFunction", "swept", "swept_near"]
 

@@ -12,7 +12,7 @@ from ...errors import ExpressionError, SchemaError
 from ...expressions.expression import ColumnRef, Ordering
 from ...operators.ordered.layout import SortDirection
 from ...operators.reduce import RankKind
-from ...operators.reducing.frames import Frame, FrameUnit, WindowKind
+from ...operators.reducing.window_parts import Frame, FrameUnit, WindowKind
 from ..expressions import texts_of
 from ..functions import UserFunctions
 from .node import Node, Unary
@@ -180,8 +180,8 @@ class WindowCall:
 class OverWindow(Unary):
     """All rows, each with answers of functions of the rows around it: of those with equal `keys`, in `order`.
 
-    The functions see the rows of `frame`; see `differential.operators.reducing.frames`. A row of multiplicity
-    3 is three rows, which may get different answers.
+    The functions see the rows of `frame`; see `differential.operators.reducing.window_parts`. A row of
+    multiplicity 3 is three rows, which may get different answers.
     """
 
     kind: ClassVar[str] = "window"

@@ -16,8 +16,8 @@ from ...operators.ordered.layout import InOrder
 from ...operators.ordered.windows import WindowOrder
 from ...operators.reduce import Accumulation, Aggregates, GroupFunction, Kind
 from ...operators.reduce_stage import DisplaySchemas
-from ...operators.reducing.frames import WindowPart
 from ...operators.reducing.group_functions import UserGroupFunction, on_words
+from ...operators.reducing.window_parts import WindowPart
 from ...operators.timed.sweep import SweepFunction
 from ..nodes import (
     ALL_ROWS,

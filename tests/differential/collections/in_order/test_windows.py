@@ -1,4 +1,7 @@
-"""windows.py: how users write windows; what they mean is tested where `frames.py` is."""
+"""windows.py: how users write windows, and what they mean at times that are not in one order.
+
+What they mean at the epochs of a dataflow is tested where `frames.py` and `stretches.py` are.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,13 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference.collection import Collection as Rows
+from reference.dataflow import check_at_times
+from reference.ordered_windows import By, windowed
+from strategies_collections import examples, histories
+from windows_drawn import calls, framed, frames, function_of, ordering
 
 import differential as dd
 import timely
@@ -21,6 +31,36 @@ def answers(
         flow.input("rows").insert(rows)
         flow.seal(wait=True)
         return Counter(tuple(row.values()) for row in flow.output("out").snapshot().to_pylist())
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_meaning_at_every_time(depth: int) -> None:
+    @examples(1)
+    @given(st.data())
+    def holds(data: st.DataObject) -> None:
+        keys = data.draw(st.sampled_from([(), ("k",)]))
+        order = [By(data.draw(st.sampled_from(["k", "v"])), data.draw(st.booleans()))]
+        order = [by for by in order if by.column not in keys]
+        unit, start, stop = data.draw(frames(order))
+        if unit == "range" and order and order[0].column == "k":
+            start, stop = start and 0, stop and 0
+        functions = data.draw(calls(("v", "k") if not keys else ("v",)))
+
+        def build(c: dd.Collection) -> dd.Collection:
+            window = c.over(*keys, by=[ordering(by) for by in order]) if order else c.over(*keys)
+            window = framed(window, (unit, start, stop))
+            return window.with_columns(**{call.name: function_of(call) for call in functions})
+
+        def plain(c: Rows) -> Rows:
+            rows = [dict(zip("kv", row, strict=True)) for row, count in c.items() for _ in range(count)]
+            out = windowed(rows, keys, order, functions, (unit, start, stop))
+            return Counter(tuple(row.values()) for row in out)
+
+        changes, seed = data.draw(histories(depth, size_max=12)), data.draw(st.integers(0, 1 << 20))
+        workers = data.draw(st.integers(1, 2))
+        check_at_times(build, plain, [changes], depth=depth, workers=workers, seed=seed)
+
+    holds()
 
 
 def test_defaults_stand_where_there_is_no_row_and_not_for_null() -> None:

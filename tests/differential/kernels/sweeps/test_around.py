@@ -10,11 +10,25 @@ from hypothesis import strategies as st
 
 from differential.columns.column_types import Int64s
 from differential.kernels.rows.sort import sort_consolidate
-from differential.kernels.sweeps.around import rows_around
+from differential.kernels.sweeps.around import (
+    BLOCKS,
+    DISTANCE,
+    EDGE,
+    FLAG,
+    KW,
+    LIMIT,
+    MARKED,
+    NEAR,
+    VW,
+    WHOLE,
+    WORD,
+    find_row,
+    stretch_rows,
+)
 from differential.trace.trace import Trace
 
 Row = tuple[int, int, int]
-rows = st.tuples(st.integers(0, 1), st.integers(0, 6), st.integers(0, 2))
+rows = st.tuples(st.integers(0, 1), st.integers(0, 9), st.integers(0, 2))
 changes = st.lists(st.tuples(rows, st.sampled_from([-1, 1, 1, 2])), max_size=12)
 
 
@@ -23,10 +37,38 @@ def words_of(changes: list[tuple[Row, int]], time: int) -> Int64s:
     return sort_consolidate(np.array(lines, np.int64).reshape(-1, 5).T.copy())
 
 
-@given(st.lists(changes, max_size=4), changes, st.integers(0, 3))
+def there_of(before: Counter[Row], key: int) -> list[Row]:
+    """The rows of a key that are there, ascending."""
+    return sorted(row for row, count in before.items() if count > 0 and row[0] == key)
+
+
+def least_before(there: list[Row], change: Row, near: int, blocks: int, distance: int) -> list[Row]:
+    """The rows before a change that its stretch has at least: those in the order's first value, `blocks`."""
+    earlier = [row for row in there if row < change]
+    values = sorted({row[1] for row in earlier if row[1] < change[1]})[::-1][: max(blocks, 0)]
+    wanted = earlier[max(len(earlier) - near, 0) :]
+    wanted += [row for row in earlier if blocks >= 0 and row[1] in (change[1], *values)]
+    return wanted + [row for row in earlier if distance >= 0 and row[1] >= change[1] - distance]
+
+
+def mirrored(row: Row) -> Row:
+    return row[0], -row[1], -row[2]
+
+
+@given(
+    st.lists(changes, max_size=4),
+    changes,
+    st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(-1, 2), st.integers(-1, 3), st.booleans()),
+    st.lists(rows, max_size=4),
+)
 def test_stretches_have_the_changes_and_what_is_around_them(
-    earlier: list[list[tuple[Row, int]]], now: list[tuple[Row, int]], width: int
+    earlier: list[list[tuple[Row, int]]],
+    now: list[tuple[Row, int]],
+    options: tuple[int, int, int, int, bool],
+    marked: list[Row],
 ) -> None:
+    near, limit, blocks, distance, is_whole = options
+    blocks = max(blocks, 0) if distance >= 0 else blocks
     trace = Trace(1, 2, 1 << 62)
     before: Counter[Row] = Counter()
     for time, some in enumerate(earlier):
@@ -34,23 +76,67 @@ def test_stretches_have_the_changes_and_what_is_around_them(
         for row, diff in some:
             before[row] += diff
     ready = words_of(now, len(earlier))
-    out = rows_around(ready, trace.lines, 1, 2, width)
+    marks = np.array(sorted(set(marked)), np.int64).reshape(-1, 3).T.copy()
+    shape = np.zeros(11, np.int64)
+    shape[[KW, VW, NEAR, LIMIT, BLOCKS, EDGE, FLAG]] = 1, 2, near, limit, blocks, 1, -1
+    shape[[WORD, DISTANCE, WHOLE, MARKED]] = (
+        0 if distance >= 0 else -1,
+        max(distance, 0),
+        is_whole,
+        bool(marked),
+    )
+    out, spans = stretch_rows(ready, trace.lines, marks, shape)
     delta = {tuple(line[:3]): line[4] for line in ready.T.tolist()}
-    seen: set[Row] = set()
-    for number in np.unique(out[4]).tolist():
-        lines = out[:, out[4] == number].T.tolist()
-        stretch = [(int(ready[0, line[5]]), line[0], line[1]) for line in lines]
-        assert stretch == sorted(set(stretch)), "each row once, ascending"
+    seen: list[Row] = []
+    last_row: Row | None = None
+    for first, end, of, mark, marks_from, marks_to, last, at_end in spans.T.tolist():
+        key = int(ready[0, of])
+        there = there_of(before, key)
+        lines = out[:, first:end].T.tolist()
+        stretch: list[Row] = [(key, line[0], line[1]) for line in lines]
+        assert stretch == sorted(set(stretch)) and (last_row is None or last_row < stretch[0])
+        last_row = stretch[-1]
         for row, line in zip(stretch, lines, strict=True):
             assert (line[2], line[3]) == (before[row], delta.get(row, 0))
         own = [row for row in stretch if row in delta]
-        assert own and not seen & set(own), "a change is in one stretch"
-        seen |= set(own)
-        there = sorted(
-            row for row, count in before.items() if count > 0 and row[0] == own[0][0] and row not in delta
+        assert own and own[-1] == stretch[last - first]
+        seen += own
+        assert [row for row in there if stretch[0] <= row <= stretch[-1]] == [
+            row for row in stretch if row in there
+        ], "no row is left out"
+        for change in own:
+            assert set(least_before(there, change, near, blocks, distance)) <= set(stretch)
+        behind = least_before(
+            sorted(map(mirrored, there)), mirrored(own[-1]), max(near, limit), blocks, distance
         )
-        inside = [row for row in there if stretch[0] <= row <= stretch[-1]]
-        assert [row for row in stretch if row in there] == inside, "and no row is left out"
-        assert sum(row < own[0] for row in inside) == min(width, sum(row < own[0] for row in there))
-        assert sum(row > own[-1] for row in inside) == min(width, sum(row > own[-1] for row in there))
-    assert seen == set(delta)
+        assert {mirrored(row) for row in behind} <= set(stretch)
+        assert not at_end or not there or there[-1] <= stretch[-1]
+        if is_whole:
+            assert at_end and set(there) <= set(stretch) and mark == -1
+        of_key = [at for at, each in enumerate(marks.T.tolist()) if each[0] == key]
+        inside = [
+            at
+            for at in of_key
+            if stretch[0] <= tuple(marks[:, at]) and (at_end or tuple(marks[:, at]) <= stretch[-1])
+        ]
+        if not is_whole and marked:
+            assert mark == max((at for at in of_key if tuple(marks[:, at]) < stretch[0]), default=-1)
+            begin = there_of(Counter(dict.fromkeys(there, 1)), key)
+            assert (
+                stretch[0] == min([row for row in (*begin, *own) if mark < 0 or row > tuple(marks[:, mark])])
+                or before[stretch[0]] <= 0
+            )
+            assert list(range(marks_from, marks_to)) == inside
+    assert seen == sorted(delta)
+
+
+def test_a_search_in_a_span_of_a_run_starts_at_its_beginning() -> None:
+    trace = Trace(1, 1, 1 << 62)
+    lines = np.array([[0, value, 0, 1] for value in (1, 3, 3, 5, 7)], np.int64).T.copy()
+    lines[2] = range(5)
+    trace.insert(lines)
+    wanted = np.array([[3, 9]], np.int64)
+    run = trace.lines.shape[0] - 1
+    for span, past, place in (((0, 5), 0, 1), ((0, 5), 1, 3), ((2, 5), 0, 2), ((3, 3), 0, 3)):
+        assert find_row(trace.lines, run, span, (1, 1), (wanted, 0, 0), past) == place
+    assert find_row(trace.lines, run, (0, 5), (1, 1), (wanted, 1, 0), 0) == 5

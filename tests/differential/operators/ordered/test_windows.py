@@ -5,7 +5,7 @@ from __future__ import annotations
 from differential.columns.schema import Schema
 from differential.operators.ordered.layout import SortDirection
 from differential.operators.ordered.windows import WindowOrder
-from differential.operators.reducing.frames import Frame, WindowPart
+from differential.operators.reducing.window_parts import Frame, WindowPart
 
 SCHEMA = Schema.of("k: int, t: int?, name: string, v: float?")
 LAG = WindowPart("lag", amount=1)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import get_args
 
 import duckdb
 import pyarrow as pa
@@ -15,100 +13,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference.ordered_windows import By, Call, windowed
 from strategies_collections import examples
+from windows_drawn import (
+    COLUMNS,
+    NAMES,
+    Frame,
+    bounds,
+    calls,
+    frames,
+    function_of,
+    held,
+    ordering,
+    orders,
+    query,
+    row,
+)
 
 import differential as dd
 import timely
 from differential import col
-from differential.collections.in_order.windows import WindowFunction
-from differential.columns.column_types import Int64s
 from differential.errors import MultiplicityOverflowError, SumOverflowError
-from differential.expressions.expression import Ordering
-from differential.operators import reduce
-from differential.operators.reducing.frames import WindowFunctions, WindowKind, window_changes
-
-COLUMNS = "k: int, t: int?, v: int?, w: float, note: string"
-NAMES = ("k", "t", "v", "w", "note")
 
 LONG = "ä text that goes on for more than one word"
-Frame = tuple[str, int | None, int | None]
-
-kinds = st.sampled_from(get_args(WindowKind))
-bounds = st.one_of(st.none(), st.integers(-2, 2))
-orders = st.lists(
-    st.builds(By, st.sampled_from(["t", "v", "note", "w"]), st.booleans(), st.booleans()),
-    max_size=2,
-    unique_by=lambda by: by.column,
-)
-row = st.tuples(
-    st.integers(0, 1),
-    st.one_of(st.none(), st.integers(-2, 3)),
-    st.one_of(st.none(), st.integers(-2, 3)),
-    st.sampled_from([0.5, -1.25, 3.0]),
-    st.sampled_from(
-        [
-            "a",
-            "b",
-            "ä long text that goes on for more than one word 1",
-            "ä long text that goes on for more than one word 2",
-        ]
-    ),
-)
-
-
-@st.composite
-def calls(draw: st.DrawFn) -> tuple[Call, ...]:
-    out = []
-    for number in range(draw(st.integers(1, 3))):
-        kind = draw(kinds)
-        column = None
-        if kind in ("lag", "first_value", "last_value", "nth_value"):
-            column = draw(st.sampled_from(["t", "v", "w", "note"]))
-        elif kind in ("sum", "avg", "min", "max") or (kind == "count" and draw(st.booleans())):
-            column = draw(st.sampled_from(["t", "v", "w"]))
-        amount = draw(st.integers(1, 3)) if kind in ("ntile", "nth_value") else draw(st.integers(-2, 2))
-        out.append(Call(f"x{number}", kind, column, amount if kind in ("ntile", "nth_value", "lag") else 0))
-    return tuple(out)
-
-
-@st.composite
-def frames(draw: st.DrawFn, order: Sequence[By]) -> Frame:
-    unit = draw(st.sampled_from(["rows", "range", "groups"]))
-    start, stop = draw(bounds), draw(bounds)
-    if unit == "range" and (len(order) != 1 or order[0].column not in ("t", "v")):
-        start, stop = draw(st.sampled_from([None, 0])), draw(st.sampled_from([None, 0]))
-    return unit, start, stop
-
-
-def function_of(call: Call) -> WindowFunction | dd.Aggregate:
-    if call.kind == "count":
-        return dd.count(call.column)
-    if call.kind in ("sum", "avg", "min", "max"):
-        assert call.column is not None
-        return {"sum": dd.sum, "avg": dd.avg, "min": dd.min, "max": dd.max}[call.kind](call.column)
-    return WindowFunction(call.kind, call.column, call.amount)  # type: ignore[arg-type]
-
-
-def ordering(by: By) -> Ordering:
-    column = col(by.column)
-    return column.desc(nulls_last=by.nulls_last) if by.descending else column.asc(nulls_last=by.nulls_last)
-
-
-def query(
-    keys: Sequence[str], order: Sequence[By], functions: Sequence[Call], frame: Frame
-) -> Callable[[timely.Dataflow], None]:
-    def build(flow: timely.Dataflow) -> None:
-        rows = dd.input(flow, "rows", COLUMNS)
-        by = [ordering(each) for each in order]
-        window = rows.over(*keys, by=by) if by else rows.over(*keys)
-        unit, start, stop = frame
-        window = getattr(window, f"{unit}_between")(start, stop)
-        window.with_columns(**{call.name: function_of(call) for call in functions}).output("out")
-
-    return build
-
-
-def held(flow: timely.Flow, output: str = "out") -> Counter[tuple[object, ...]]:
-    return Counter(tuple(row.values()) for row in flow.output(output).snapshot().to_pylist())
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -185,97 +110,30 @@ def test_law_duckdb_says_the_same() -> None:
         rows = data.draw(st.lists(row, max_size=8, unique_by=lambda each: each[:2]))
         if not functions:
             return
-        with timely.connect(workers=1, embedded=True) as cluster:
-            flow = cluster.install(query(["k"], [by], functions, (unit, start, stop)))
-            flow.input("rows").insert(rows)
-            flow.seal(wait=True)
-            got = held(flow)
-        database.execute("create or replace table rows (k int8, t int8, v int8, w double, note varchar)")
-        if rows:
-            database.executemany("insert into rows values (?, ?, ?, ?, ?)", rows)
         window = (
             f"(partition by k order by t {'desc' if by.descending else 'asc'} nulls "
             f"{'last' if by.nulls_last else 'first'} {unit} between {bound(start, 'PRECEDING')} and "
             f"{bound(stop, 'FOLLOWING')})"
         )
         selected = ", ".join(f"{sql_of(call)} over {window} as {call.name}" for call in functions)
-        assert got == Counter(database.execute(f"select *, {selected} from rows").fetchall()), (
-            window,
-            selected,
-        )
-
-    holds()
-
-
-# Few changes of a large group.
-
-NEAR = ["lag", "first_value", "last_value", "nth_value", "count", "sum", "avg", "min", "max"]
-
-
-@st.composite
-def near_calls(draw: st.DrawFn) -> tuple[Call, ...]:
-    out = []
-    for number in range(draw(st.integers(1, 2))):
-        kind = draw(st.sampled_from(NEAR))
-        amount = {"lag": draw(st.integers(-2, 2)), "nth_value": draw(st.integers(1, 2))}.get(kind, 0)
-        out.append(Call(f"x{number}", kind, draw(st.sampled_from(["t", "v", "w"])), amount))
-    return tuple(out)
-
-
-@pytest.mark.parametrize("keys", [(), ("k",)])
-def test_law_what_is_around_a_change_decides(monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...]) -> None:
-    taken: list[int] = []
-
-    def noted(ready: Int64s, lines: Int64s, kw: int, functions: WindowFunctions) -> Int64s:
-        taken.append(ready.shape[1])
-        return window_changes(ready, lines, kw, functions)
-
-    monkeypatch.setattr(reduce, "window_changes", noted)
-
-    @examples(1)
-    @given(st.data())
-    def holds(data: st.DataObject) -> None:
-        order = [data.draw(st.builds(By, st.sampled_from(["t", "v", "w"]), st.booleans(), st.booleans()))]
-        start = data.draw(st.integers(-2, 1))
-        frame = "rows", start, data.draw(st.integers(start, 2))
-        functions = data.draw(near_calls())
-        rng = random.Random(data.draw(st.integers(0, 1 << 30)))
-        numbers = [None, *range(-9, 9)]
-
-        def some(count: int) -> list[tuple[object, ...]]:
-            return [
-                (rng.randrange(2), rng.choice(numbers), rng.choice(numbers), rng.randrange(9) / 2, "a")
-                for _ in range(count)
-            ]
-
-        there = Counter(some(40))
+        gone = data.draw(st.lists(st.sampled_from(rows), max_size=3, unique=True)) if rows else []
+        database.execute("create or replace table rows (k int8, t int8, v int8, w double, note varchar)")
         with timely.connect(workers=1, embedded=True) as cluster:
-            flow = cluster.install(query(keys, order, functions, frame))
-            flow.input("rows").insert(list(there.elements()))
-            flow.seal(wait=True)
-            for _ in range(6):
-                come = some(rng.randrange(3)) + rng.choices(list(there), k=rng.randrange(2))
-                go = rng.sample(sorted(there, key=repr), rng.randrange(3)) + some(rng.randrange(2))
+            flow = cluster.install(query(["k"], [by], functions, (unit, start, stop)))
+            for come, go in ((rows[1:], []), (rows[:1], gone)):
                 flow.input("rows").insert(come)
-                flow.input("rows").remove(go)  # some are not there, and then less than once
-                there.update(come)
-                there.subtract(go)
+                flow.input("rows").remove(go)
                 flow.seal(wait=True)
-                rows = [dict(zip(NAMES, each, strict=True)) for each in there.elements()]
-                expected = windowed(rows, keys, order, functions, frame)
-                assert held_changes(flow) == Counter(tuple(each.values()) for each in expected)
+                if come:
+                    database.executemany("insert into rows values (?, ?, ?, ?, ?)", come)
+                if go:
+                    database.executemany(
+                        "delete from rows where k = ? and t is not distinct from ?", [each[:2] for each in go]
+                    )
+                expected = Counter(database.execute(f"select *, {selected} from rows").fetchall())
+                assert held(flow) == expected, (window, selected)
 
     holds()
-    assert len(taken) > 20, "the way of few rows"
-
-
-def held_changes(flow: timely.Flow) -> Counter[tuple[object, ...]]:
-    """What all changes add up to: a snapshot would do, too, but for what the changes themselves are."""
-    held: Counter[tuple[object, ...]] = Counter()
-    for change in flow.output("out").changes(start=0).to_pylist():
-        *values, _, diff = change.values()
-        held[tuple(values)] += diff
-    return +held
 
 
 def test_each_frame_of_a_group_with_peers_and_nulls() -> None:

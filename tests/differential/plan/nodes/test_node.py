@@ -25,7 +25,7 @@ from differential.aggregates import Aggregate
 from differential.columns.schema import Schema
 from differential.errors import SchemaError
 from differential.operators.ordered.layout import SortDirection
-from differential.operators.reducing.frames import Frame
+from differential.operators.reducing.window_parts import Frame
 from differential.plan import nodes as n
 from differential.plan.functions import UserFunction
 from differential.plan.nodes.node import Leaf

@@ -1,0 +1,258 @@
+"""The functions of an ordered window, and the rows that they see.
+
+A row of multiplicity 3 is three rows, its *copies*, one after another; one of a negative multiplicity is
+none. Rows that are equal in the order are *peers*: they come in the order of their other words, and share
+ranks, and the ends of frames that count by range or by groups.
+
+    unit     a frame from `start` to `stop` of the row at hand, both included; None: from the first, or to the
+             last
+    rows     that many rows further
+    groups   that many groups of peers further; 0 is the whole group of the row itself
+    range    with a value so much larger in the only column of the order (smaller, if it descends)
+
+A row whose value in the order is null has a frame of the rows with null, where a range has bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from differential.columns.column_types import Bools, Int64s
+from differential.errors import MultiplicityOverflowError
+from differential.kernels.sweeps.around import (
+    BLOCKS,
+    DISTANCE,
+    EDGE,
+    FLAG,
+    KW,
+    LIMIT,
+    MARKED,
+    NEAR,
+    VW,
+    WHOLE,
+    WORD,
+)
+from differential.kernels.sweeps.running import spread
+
+__all__ = [
+    "COPIES_MAX",
+    "NO_SUM",
+    "NUMBERS",
+    "Copies",
+    "Frame",
+    "FrameUnit",
+    "WindowFunctions",
+    "WindowKind",
+    "WindowPart",
+    "copies_of",
+]
+
+FrameUnit = Literal["rows", "groups", "range"]
+WindowKind = Literal[
+    "row_number",
+    "rank",
+    "dense_rank",
+    "percent_rank",
+    "cume_dist",
+    "ntile",
+    "lag",
+    "first_value",
+    "last_value",
+    "nth_value",
+    "count",
+    "sum",
+    "avg",
+    "min",
+    "max",
+]
+
+COPIES_MAX: Final = 1 << 28
+"""The largest number of rows of the groups that change at once, rows of a multiplicity counted so often."""
+
+NO_SUM: Final = 2
+"""In place of 0 for null and 1 for a value: the sum leaves 64 bits, or the digits of a decimal."""
+
+NUMBERS: Final = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "count")
+"""Kinds whose answer is never null."""
+
+_OF_FRAMES: Final = ("first_value", "last_value", "nth_value", "count", "sum", "avg", "min", "max")
+_OF_SIZES: Final = ("percent_rank", "cume_dist", "ntile")
+_OF_PEERS: Final = ("rank", "dense_rank", "percent_rank", "cume_dist")
+_FARTHEST: Final = (1 << 62) - 1
+"""A distance in rows that no group has."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The rows that an aggregate sees; see above."""
+
+    unit: FrameUnit = "range"
+    start: int | None = None
+    stop: int | None = 0
+
+
+@dataclass(frozen=True)
+class WindowPart:
+    """A function of the window.
+
+    value      the word of its argument in the layout; -1: it has none
+    flag       the word that says whether that is not null; -1: it never is
+    is_float   the argument is a float
+    is_decimal it is a decimal
+    amount     lag: how many rows back (negative: ahead); ntile: how many parts; nth_value: which row, from 1
+    inverted   the word of the argument has every bit flipped, since it is in a descending order
+    """
+
+    kind: WindowKind
+    value: int = -1
+    flag: int = -1
+    is_float: bool = False
+    is_decimal: bool = False
+    amount: int = 0
+    inverted: bool = False
+
+    @property
+    def words(self) -> int:
+        """The number of words of its answer."""
+        return 1 if self.kind in NUMBERS else 2
+
+    @property
+    def may_fail(self) -> bool:
+        """True for sums that may not fit."""
+        return self.kind == "sum" and not self.is_float
+
+
+@dataclass(frozen=True)
+class WindowFunctions:
+    """All functions of one window.
+
+    width     the words of a row behind its key, in the layout
+    ordered   how many of these make the order
+    by        of a range with bounds: the flag of the column of the order (or -1) and its word
+    symbols   (word, 1 or -1): see `FirstRows`
+    """
+
+    parts: tuple[WindowPart, ...]
+    frame: Frame
+    width: int
+    ordered: int
+    by: tuple[int, int] = (-1, -1)
+    symbols: tuple[tuple[int, int], ...] = ()
+    rank_of: Callable[[Int64s], Int64s] | None = None
+
+    @property
+    def words(self) -> int:
+        """Value words of an answer."""
+        return self.width + sum(part.words for part in self.parts)
+
+    @property
+    def runs(self) -> tuple[bool, ...]:
+        """For each part: its answers are what it has come to at the end of a frame that begins with the
+        group.
+        """
+        is_running = self.frame.start is None
+        return tuple(is_running and part.kind in _OF_FRAMES for part in self.parts)
+
+    @property
+    def has_frames(self) -> bool:
+        """True if some part sees a frame."""
+        return any(part.kind in _OF_FRAMES for part in self.parts)
+
+    @property
+    def asks_peers(self) -> bool:
+        """True if answers depend on which rows are equal in the order."""
+        of_peers = any(part.kind in _OF_PEERS for part in self.parts)
+        return of_peers or (self.has_frames and self.frame.unit != "rows")
+
+    @property
+    def compared(self) -> Bools:
+        """The lines of a state (`running.py`) that decide of later answers."""
+        kinds = {part.kind for part in self.parts}
+        counts = (not kinds.isdisjoint(("row_number", "rank")), "dense_rank" in kinds)
+        return np.array([*counts, *(runs for runs in self.runs for _ in range(3))], np.bool_)
+
+    @property
+    def is_whole(self) -> bool:
+        """True if a change may change the answer of any row of its group."""
+        if self.symbols:  # places of long texts may be out of order, and are put in order for whole groups
+            return True
+        frame, sees = self.frame, self.has_frames
+        if any(part.kind in _OF_SIZES for part in self.parts) or (sees and frame.stop is None):
+            return True
+        return sees and frame.unit == "range" and self._distance > _FARTHEST
+
+    @property
+    def _distance(self) -> int:
+        """How far a change is from what the rows see whose answers it changes, at most."""
+        frame = self.frame
+        if frame.start is None:
+            return abs(frame.stop or 0)
+        return max(frame.stop or 0, 0) + max(-frame.start, 0)
+
+    def shape(self, kw: int, limit: int) -> Int64s:
+        """Return the form that `stretch_rows` takes; `limit`: as its `LIMIT`."""
+        frame, shape = self.frame, np.zeros(11, np.int64)
+        shape[[KW, VW, LIMIT, WHOLE]] = kw, self.width, limit, self.is_whole
+        shape[[BLOCKS, EDGE, FLAG, WORD]] = -1, self.ordered, -1, -1
+        shape[NEAR] = max([0, *(abs(part.amount) for part in self.parts if part.kind == "lag")])
+        shape[MARKED] = not self.is_whole and bool(self.compared.any())
+        if self.asks_peers:
+            shape[BLOCKS] = 0
+        if self.is_whole or not self.has_frames:
+            return shape
+        if frame.unit == "rows":
+            shape[NEAR] = max(int(shape[NEAR]), min(self._distance, _FARTHEST))
+            return shape
+        if frame.unit == "groups":
+            shape[BLOCKS] = min(self._distance, _FARTHEST)
+        if frame.unit == "range" and (frame.start or frame.stop):
+            shape[[FLAG, WORD, DISTANCE]] = *self.by, self._distance
+        return shape
+
+    @property
+    def sums(self) -> list[tuple[int, int]]:
+        """The number of each part that may not fit, and the word of an answer that says so."""
+        ends = np.cumsum([part.words for part in self.parts]).tolist()
+        starts = zip(self.parts, [0, *ends], strict=False)
+        return [(at, self.width + start) for at, (part, start) in enumerate(starts) if part.may_fail]
+
+
+@dataclass(frozen=True)
+class Copies:
+    """The copies of the rows of all groups.
+
+    words    int64[width, m]: the rows
+    which    int64[n]: the row of each copy
+    number   int64[n]: its group, ascending
+    groups   int64[2, n]: where its group starts and ends
+    peers    int64[2, n]: where its peers do, if the functions ask about them
+    """
+
+    words: Int64s
+    which: Int64s
+    number: Int64s
+    groups: Int64s
+    peers: Int64s
+
+    def word(self, number: int) -> Int64s:
+        """Return a word of each copy."""
+        word: Int64s = self.words[number, self.which]
+        return word
+
+
+def copies_of(words: Int64s, times: Int64s, bounds: Int64s, functions: WindowFunctions) -> Copies:
+    """Return the copies of the rows of groups; the arguments are those of `spread`.
+
+    Raises MultiplicityOverflowError for too many copies.
+    """
+    if float(np.maximum(times, 0).sum(dtype=np.float64)) > COPIES_MAX:
+        raise MultiplicityOverflowError(
+            f"the groups of a window that change at once have more than {COPIES_MAX:,} rows, each "
+            "counted as often as it is there: divide them by more keys"
+        )
+    spread_rows = spread(words, times, bounds, functions.ordered if functions.asks_peers else 0)
+    return Copies(words, spread_rows[0], spread_rows[1], spread_rows[2:4], spread_rows[4:])
