@@ -186,10 +186,12 @@ def _top_k(draw: Draw[object], source: Collection, made: list[Collection]) -> Co
     first, last = _column(draw, source), _column(draw, source)
     keys = draw(st.sampled_from([(), (first,)]))
     by = [col(last).desc() if draw(st.booleans()) else col(last).asc(nulls_last=True), first]
+    by, ties = by[: draw(st.integers(1, 2))], bool(draw(st.booleans()))  # type: ignore[call-overload]
     kind = draw(st.sampled_from([None, "row_number", "rank", "dense"]))
     if kind is None or "place" in source.schema:
-        return source.top_k(2, by, keys=keys, offset=int(bool(draw(st.booleans()))))  # type: ignore[arg-type]
-    return source.top_k(2, by, keys=keys, rank="place", method=kind)  # type: ignore[arg-type]
+        offset = int(bool(draw(st.booleans())))
+        return source.top_k(2, by, keys=keys, offset=offset, ties=ties)  # type: ignore[arg-type]
+    return source.top_k(2, by, keys=keys, rank="place", method=kind, ties=ties)  # type: ignore[arg-type]
 
 
 def _loop(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:

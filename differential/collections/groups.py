@@ -237,10 +237,17 @@ class Grouped(GroupSpellings[C], Generic[C]):
 
     @written_as("top_k(3, by=col.x.desc()) for those with the largest x, by='x' for the least")
     def top_k(
-        self, k: int, by: By, *, offset: int = 0, rank: str | None = None, method: RankKind = "row_number"
+        self,
+        k: int,
+        by: By,
+        *,
+        offset: int = 0,
+        rank: str | None = None,
+        method: RankKind = "row_number",
+        ties: bool = False,
     ) -> C:
         """The first `k` rows of each group in the order `by`; see `Collection.top_k`."""
-        return self.order_by(*orderings(by, "top_k")).limit(k, offset, rank=rank, method=method)
+        return self.order_by(*orderings(by, "top_k")).limit(k, offset, rank=rank, method=method, ties=ties)
 
     @written_as("first(by='time')")
     def first(self, by: By) -> C:

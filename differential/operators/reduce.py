@@ -148,6 +148,7 @@ class FirstRows:
     symbols   (word, 1 or -1): words that are symbols, in the order of the values that they stand for, or the
               reverse; the words before one are its first bytes, so this matters only where those are equal
     rank_of   symbols (ascending) → ranks ≥ 0, in the order of the values that they stand for
+    ties      further rows count that are equal to the last one in the first `ordered` words
     """
 
     width: int
@@ -157,6 +158,7 @@ class FirstRows:
     ordered: int = 0
     symbols: tuple[tuple[int, int], ...] = ()
     rank_of: Callable[[Int64s], Int64s] | None = None
+    ties: bool = False
 
     @property
     def words(self) -> int:
@@ -165,8 +167,8 @@ class FirstRows:
 
     def shape(self, kw: int, guards: int) -> Int64s:
         """Return the form that `reduce_first` takes."""
-        rank = _RANKS[self.rank]
-        return np.array([kw, self.width, guards, self.offset, self.limit, rank, self.ordered], np.int64)
+        rank, span = _RANKS[self.rank], (self.offset, self.limit)
+        return np.array([kw, self.width, guards, *span, rank, self.ordered, self.ties], np.int64)
 
     def levels(self) -> Int64s:
         """Return the form that `in_order.py` takes."""

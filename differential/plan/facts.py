@@ -115,14 +115,14 @@ def is_set(node: Node) -> bool:
 
     A function of groups gives no guarantee: it may return a row twice. Neither do inputs, except those that
     keep the last value of each key. First rows of groups are a set if the rows are one, and of any rows if
-    there is one for each group, or if `row_number` numbers them.
+    there is one for each group, without ties, or if `row_number` numbers them.
     """
     if isinstance(node, Input):
         return node.mode == "upsert"
     if isinstance(node, Distinct | Accumulate | Keys | Reduce):
         return True
     if isinstance(node, TopK) and (
-        node.limit == 1 or (node.rank is not None and node.rank[1] == "row_number")
+        (node.limit == 1 and not node.ties) or (node.rank is not None and node.rank[1] == "row_number")
     ):
         return True
     if isinstance(node, Filter | NotNull | Arrange | TopK) or (
@@ -155,7 +155,7 @@ def is_small(node: Node) -> bool:
     if isinstance(node, Accumulate | Reduce):
         return not node.keys
     if isinstance(node, TopK):
-        return not node.keys and node.limit <= _SMALL_SIDE
+        return not node.keys and node.limit <= _SMALL_SIDE and not node.ties
     return isinstance(node, Concat) and len(node.sources) <= _PARTS_MAX and all(map(is_small, node.sources))
 
 

@@ -313,8 +313,11 @@ def top_k(
     keys: int = 0,
     rank: str | None = None,
     same: Callable[[Row], object] | None = None,
+    *,
+    ties: bool = False,
 ) -> Collection:
-    """The rows of each group (of equal first `keys` columns) written out, sorted, and of these places `span`.
+    """The rows of each group (of equal first `keys` columns) written out, sorted, and of these places `span`;
+    with `ties` also those behind that are the `same` as the last of them.
 
     `order` of a row without its key. With a rank each has one more column, its number; two that are the
     `same` (None: in the order) have one number by rank and dense.
@@ -324,7 +327,10 @@ def top_k(
     for key, group in groups(rows, keys).items():
         members = sorted((row for row, count in group.items() for _ in range(count)), key=order)  # type: ignore[arg-type]
         heads = [like(row) for row in members]
-        for place in range(span[0], min(span[1], len(members))):
+        end = min(span[1], len(members))
+        while ties and 0 < end < len(members) and heads[end] == heads[end - 1]:
+            end += 1
+        for place in range(span[0], end):
             numbers: dict[str | None, Row] = {
                 None: (),
                 "row_number": (place + 1,),

@@ -211,7 +211,8 @@ def _top_k(node: n.TopK, rows: Rows) -> Rows:
 
     span = (node.offset, node.offset + node.limit)
     kind = None if node.rank is None else node.rank[1]
-    return plainly.top_k(rows, order, span, len(node.keys), kind, lambda row: row[: len(node.order)])
+    count = len(node.order)
+    return plainly.top_k(rows, order, span, len(node.keys), kind, lambda row: row[:count], ties=node.ties)
 
 
 def _place(value: object, turn: SortDirection) -> tuple[int, int]:

@@ -58,6 +58,7 @@ class OrderOperators(CheckingOperators):
         offset: int = 0,
         rank: str | None = None,
         method: RankKind = "row_number",
+        ties: bool = False,
     ) -> Self:
         """The first `k` rows in the order `by`, behind the first `offset`; with `keys`, of each group.
 
@@ -65,12 +66,15 @@ class OrderOperators(CheckingOperators):
 
         `rank` names one more column, the row's number in its group. `method` says how rows are numbered, see
         `Ordered.rank`, and does not change which rows there are: these are `k`, whichever are equal in the
-        order. Rust: `reduce` over the sorted group. SQL: `row_number() over (…) <= k`.
+        order. With `ties=True` all further rows come, too, that are equal in the order to the last of them.
+        Rust: `reduce` over the sorted group. SQL: `row_number() over (…) <= k`; with ties `rank() over (…) <=
+        k`, or `FETCH FIRST k ROWS WITH TIES`.
 
         Law: the rows number offset … offset + k - 1, from 0, of each sorted group. Cost: see above.
         """
         named = names_of(keys, "top_k")
-        return Ordered(self, named, orderings(by, "top_k")).limit(k, offset, rank=rank, method=method)
+        order = Ordered(self, named, orderings(by, "top_k"))
+        return order.limit(k, offset, rank=rank, method=method, ties=ties)
 
     @written_as("order_by(col.x.desc(), 'y').limit(10)")
     def order_by(self, *by: OrderSpec) -> Ordered[Self]:
@@ -99,10 +103,16 @@ class Ordered(OrderSpellings[H], Generic[H]):
         return ORDERS.message(f"an order has no {name!r}", name, otherwise=otherwise)
 
     def limit(
-        self, n: int, offset: int = 0, *, rank: str | None = None, method: RankKind = "row_number"
+        self,
+        n: int,
+        offset: int = 0,
+        *,
+        rank: str | None = None,
+        method: RankKind = "row_number",
+        ties: bool = False,
     ) -> H:
         """The rows number `offset` … `offset` + `n` - 1, from 0 (of each group); see `top_k`."""
-        return self._top_rows(n, offset, rank, method)
+        return self._top_rows((n, offset), rank, method, ties=ties)
 
     def first(self) -> H:
         """The first row (of each group)."""
@@ -128,13 +138,15 @@ class Ordered(OrderSpellings[H], Generic[H]):
                 f"rank ({call_site()}): to number all rows of a group they are all needed in one place; "
                 "leave out balance=, or take the first ones: limit(n, rank=…)"
             )
-        return self._top_rows(ALL_ROWS, 0, name, method)
+        return self._top_rows((ALL_ROWS, 0), name, method)
 
-    def _top_rows(self, limit: int, offset: int, rank: str | None, method: RankKind) -> H:
+    def _top_rows(
+        self, span: tuple[int, int], rank: str | None, method: RankKind, *, ties: bool = False
+    ) -> H:
         """Return `TopK` of the collection, with the collection's columns in their order, and the rank."""
         rows, keys = self.collection, self.keys
         names = rows.schema.names
-        _check(rows, keys, (limit, offset), rank, method)
+        _check(rows, keys, span, rank, method)
         source, ordered = order_of(rows.plan.add, rows.node, self.by)
         order: dict[str, OrderBy] = {}
         for each in ordered:
@@ -143,7 +155,7 @@ class Ordered(OrderSpellings[H], Generic[H]):
             if each.column not in keys:
                 order.setdefault(each.column, each)
         numbered = None if rank is None else (rank, method)
-        top = TopK(source, keys, tuple(order.values()), limit, offset, numbered)
+        top = TopK(source, keys, tuple(order.values()), *span, numbered, ties)
         top_rows = rows.with_node(divided(rows.plan.add, top, self._balance))
         output_names = (*names, rank) if rank is not None else names
         if top_rows.schema.names == output_names:
@@ -174,8 +186,7 @@ def _check(of: Handle, keys: tuple[str, ...], span: tuple[int, int], rank: str |
         raise SchemaError(
             f"top_k ({where}): method={method!r} says how the places are counted that rank='place' names, "
             "and there is no rank=.\n  top_k takes exactly that many rows, whichever are equal in the "
-            f"order. To keep all that share a place write order_by(…).rank('place', {method!r})"
-            f".filter(col.place <= {limit})"
+            "order. To keep all that share a place with the last one, write ties=True"
         )
     if rank is not None and rank in of.schema:
         raise SchemaError(f"top_k ({where}): there is a column {rank!r} already; choose another for the rank")

@@ -2,14 +2,16 @@
 
 The answer of a key at a time: its rows of positive multiplicity in the order of their words (symbols by rank,
 see `in_order.py`), without the first `offset`, and of the rest the first `limit`; a row of multiplicity 3 is
-three rows. Each row may get its rank in the group.
+three rows. With *ties*, also all rows behind whose first `ordered` words are those of the last one. Each row
+may get its rank in the group.
 
 For each key with new rows or ready pending times, as in `least.py`, of which this is the general form:
 
     skip   If at every later time there are `limit` answers, all before the new values (or equal, where none
-           of them takes rows away), they stay. Only the history of the answers is read.
+           of them takes rows away, and without ties), they stay. Only the history of the answers is read.
     walk   Otherwise go through the values from the first on. Once every ready time has as many rows as it
-           needs, further values cannot matter at any later time either, nor can their times.
+           needs, and the last value has no ties left, further values cannot matter at any later time either,
+           nor can their times.
 
 Why stopping is right: let t be ≥ a seed, and no pending time ≤ t. The latest interesting time w ≤ t is ready
 and has all walked rows up to t, so the rows that are first at w are first at t.
@@ -46,6 +48,9 @@ NO_RANK: Final = 0
 ROW_NUMBER: Final = 1
 RANK: Final = 2
 DENSE_RANK: Final = 3
+
+ENOUGH: Final = 1 << 62
+"""Not fewer than any multiplicity of a row among ties may be added up to."""
 
 WALKED: Final = 5
 READ: Final = 6
@@ -88,7 +93,9 @@ def answers_stay(
     """
     first, last = group
     kw, vw, guards, limit = shape[0], shape[1], shape[2], shape[4]
-    takes = False
+    takes, ties = False, shape[7] != 0
+    if ties:
+        cut = min(cut, shape[6])
     for row in range(first, last + 1):
         same = True
         for word in range(vw):
@@ -101,7 +108,7 @@ def answers_stay(
         row = np.int64(0)
         while row < held:
             total, after = multiplicity(answers, held, row, times[0, index], guards)
-            if total < 0 or total > limit:
+            if total < 0 or (total > limit and not ties):
                 return False
             if total > 0:
                 order = np.int64(0)
@@ -110,11 +117,11 @@ def answers_stay(
                     if answers[word, row] != ready[kw + word, first]:
                         order = -1 if answers[word, row] < ready[kw + word, first] else 1
                     word += 1
-                if order > 0 or (order == 0 and (cut < vw or takes)):
+                if order > 0 or (order == 0 and (cut < vw or takes or ties)):
                     return False
-                present += total
+                present += min(total, limit)
             row = after
-        if present != limit:
+        if present < limit or (present > limit and not ties):
             return False
     return True
 
@@ -177,6 +184,15 @@ def cover(
 
 
 @kernel
+def is_tie(rows: Int64s, row: int, value: Int64s, ordered: int) -> bool:
+    """Return True if a value has the first `ordered` words of a row."""
+    for word in range(ordered):
+        if rows[word, row] != value[word]:
+            return False
+    return True
+
+
+@kernel
 def walk(
     source: tuple[Int64s, Int64s, Int64s, int],
     cursors: Int64s,
@@ -200,9 +216,9 @@ def walk(
         times[1, index] = 0
     state[WALKED] = 0
     missing = np.int64(1)
-    while missing > 0:
+    while missing > 0 or shape[7] != 0:
         has_value, waiting = next_value(source, cursors, waiting, marks, value)
-        if not has_value:
+        if not has_value or (missing == 0 and not is_tie(rows, state[WALKED] - 1, value, shape[6])):
             break
         for run in range(cursors.shape[1]):
             blocks[0, run], blocks[1, run] = cursors[last + 2, run], cursors[last + 3, run]
@@ -256,10 +272,10 @@ def choose(
     guards, offset, needed, kind, ordered = shape[2], shape[3], shape[3] + shape[4], shape[5], shape[6]
     words = rows.shape[0] - 2
     count, before, number, dense = start, np.int64(0), np.int64(0), np.int64(0)
-    row, previous = np.int64(0), np.int64(-1)
-    while row < walked and before < needed:
+    row, previous, ties = np.int64(0), np.int64(-1), shape[7] != 0
+    while row < walked and (before < needed or (ties and value_end(rows, previous, row + 1, ordered) > row)):
         after = value_end(rows, row, walked, words)
-        total = total_at(rows, row, after, time, guards, needed - before)
+        total = total_at(rows, row, after, time, guards, ENOUGH if ties else needed - before)
         if total > 0:
             if previous < 0 or value_end(rows, previous, row + 1, ordered) <= row:
                 dense += 1
@@ -302,7 +318,7 @@ def corrections_of(
            first state[2] rows afterwards, sorted and consolidated
     """
     chosen, all_corrections = both
-    guards, limit, held = shape[2], shape[4], state[2]
+    guards, limit, held = shape[2], ENOUGH if shape[7] != 0 else shape[4], state[2]
     columns = answers.shape[0]
     corrections, corrected = np.int64(0), np.int64(0)
     for index in range(state[0]):
@@ -362,8 +378,8 @@ def reduce_first(
     ready           int64[kw + vw + 2, n] sorted consolidated rows, none beyond the frontier
     pending         int64[kw + 1, q] sorted (key, time), none beyond the frontier
     table           history of the input, without `ready`; `answers_table` that of the output
-    shape           int64[7]: kw, vw, guards, offset, limit, kind of rank (an answer has a word for it then),
-                    and how many words decide whether two rows have one rank
+    shape           int64[8]: kw, vw, guards, offset, limit, kind of rank (an answer has a word for it then),
+                    how many words decide whether two rows have one rank, or are ties; 1 if ties are answers
     levels, ranks   as in `in_order.py`
     Ensures: corrections and pending times are sorted. If symbols are without a rank, corrections are wrong.
     Cost: for each key a search in every run, and the cost of `next_value` for offset + limit values, unless

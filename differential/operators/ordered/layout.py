@@ -62,6 +62,7 @@ class InOrder:
     schema       keys, then the columns of the order, then all others
     directions   one for each column of the order
     rank         the kind of number that each row gets behind its other words, if any
+    ties         and all rows behind these that are equal to the last one in the order
     """
 
     schema: Schema
@@ -70,6 +71,7 @@ class InOrder:
     limit: int
     offset: int = 0
     rank: RankKind | None = None
+    ties: bool = False
 
     @property
     def words(self) -> int:
@@ -89,7 +91,8 @@ class InOrder:
     def aggregate(self) -> FirstRows | WindowFunctions:
         """Return what the machine does with rows in this layout."""
         ordered, symbols = self.ordered, self.order_symbols
-        return FirstRows(len(self.layout), self.limit, self.offset, self.rank, ordered, symbols, rank_of)
+        width, span = len(self.layout), (self.limit, self.offset)
+        return FirstRows(width, *span, self.rank, ordered, symbols, rank_of, self.ties)
 
     @property
     def ordered(self) -> int:
@@ -146,7 +149,8 @@ class InOrder:
         """Return a stable text for fingerprints."""
         directions = [(each.descending, each.nulls_last) for each in self.directions]
         order = f"{self.keys} keys, order {directions}"
-        return f"({self.schema}) {order}, {self.limit} from {self.offset} {self.rank}"
+        ties = " ties" if self.ties else ""
+        return f"({self.schema}) {order}, {self.limit} from {self.offset} {self.rank}{ties}"
 
     @cached_property
     def _order_end(self) -> int:

@@ -53,7 +53,8 @@ class TopK(Unary):
 
     Rows that are equal in the order come in the order of the words of their other columns. A row of
     multiplicity 3 is three rows, one of a negative multiplicity none. `rank`: the name of a last column with
-    the number of each row in its group, and the way of counting.
+    the number of each row in its group, and the way of counting. `ties`: and all further rows that are equal
+    to the last one in the order.
     """
 
     kind: ClassVar[str] = "top_k"
@@ -62,17 +63,20 @@ class TopK(Unary):
     limit: int
     offset: int = 0
     rank: tuple[str, RankKind] | None = None
+    ties: bool = False
 
     def data(self) -> list[object]:
-        """Keys, order, limit, offset, rank."""
+        """Keys, order, limit, offset, rank, ties."""
         rank = None if self.rank is None else list(self.rank)
-        return [list(self.keys), _order_data(self.order), self.limit, self.offset, rank]
+        return [list(self.keys), _order_data(self.order), self.limit, self.offset, rank, self.ties]
 
     @classmethod
     def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
-            case [[*keys], [*order], int(limit), int(offset), rank], [source] if limit > 0 <= offset:
+            case [[*keys], [*order], int(limit), int(offset), rank, bool(ties)], [source] if (
+                limit > 0 <= offset
+            ):
                 by = tuple(_order_of(each) for each in order)
                 named = [*keys, *(each.column for each in by)]
                 if len(set(named)) != len(named) or limit + offset > ALL_ROWS:
@@ -81,9 +85,9 @@ class TopK(Unary):
                     )
                 match rank:
                     case None:
-                        return cls(source, texts_of(keys), by, limit, offset)
+                        return cls(source, texts_of(keys), by, limit, offset, None, ties)
                     case [str(name), "row_number" | "rank" | "dense" as kind]:
-                        return cls(source, texts_of(keys), by, limit, offset, (name, kind))
+                        return cls(source, texts_of(keys), by, limit, offset, (name, kind), ties)
         return None
 
     @cached_property
@@ -108,6 +112,8 @@ class TopK(Unary):
             parts.append(f"offset={self.offset}")
         if self.rank is not None:
             parts.append(f"{self.rank[1]} as {self.rank[0]}")
+        if self.ties:
+            parts.append("ties")
         limit = "all" if self.limit == ALL_ROWS else str(self.limit)
         return f"top_k({limit}, {', '.join(parts)})"
 

@@ -1,9 +1,10 @@
 """Keep the first rows only where a query numbers all rows of a group and then takes the first numbers.
 
     filter(n <= k)(over(keys, by=order): n=row_number())   top_k(k, by=order, keys=keys, rank=n)
+    filter(n <= k)(over(keys, by=order): n=rank())         the same, with ties
 
-A window goes through its whole group when a row changes, and keeps an answer for each row. The first rows
-cost their own number. The same for n < k, and for n == k, which stays as a filter above the first k rows.
+A window sends the new numbers of all rows behind a change. The first rows cost their own number. The same for
+n < k, and for n == k, which stays as a filter above the first k rows.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from functools import reduce
 
 from ...expressions.expression import ColumnRef, Expr, LiteralValue, Operation
+from ...operators.reduce import RankKind
 from ..nodes import ALL_ROWS, Filter, Node, OverWindow, TopK
 from .filters import conjuncts
 
@@ -23,16 +25,20 @@ def first_rows(node: Node, readers: Callable[[Node], int]) -> Node | None:
     if not isinstance(node, Filter) or not isinstance(node.source, OverWindow) or readers(node.source) > 1:
         return None
     window = node.source
-    if len(window.calls) != 1 or window.calls[0].kind != "row_number" or not window.order:
+    if len(window.calls) != 1 or not window.order:
         return None
-    name = window.calls[0].name
+    name, kind = window.calls[0].name, window.calls[0].kind
+    if kind not in ("row_number", "rank"):
+        return None
     parts = list(conjuncts(node.condition))
     bounds = {at: bound for at, part in enumerate(parts) if (bound := _bound(part, name)) is not None}
     if not bounds:
         return None
     at = min(bounds, key=lambda each: bounds[each][0])
     limit, is_exact = bounds[at]
-    first = TopK(window.source, window.keys, window.order, limit, 0, (name, "row_number"))
+    ties = kind == "rank"
+    numbers: RankKind = "rank" if ties else "row_number"
+    first = TopK(window.source, window.keys, window.order, limit, 0, (name, numbers), ties)
     staying = [part for number, part in enumerate(parts) if number != at or not is_exact]
     return Filter(first, reduce(lambda one, other: one & other, staying)) if staying else first
 

@@ -149,7 +149,7 @@ def _top_k(node: TopK, source: Lowered) -> GroupStage:
     source = narrowed(source, columns)
     directions = tuple(each.direction for each in node.order)
     kind = None if node.rank is None else node.rank[1]
-    in_order = InOrder(columns, len(node.keys), directions, node.limit, node.offset, kind)
+    in_order = InOrder(columns, len(node.keys), directions, node.limit, node.offset, kind, node.ties)
     widths = (in_order.key_words, columns.width - in_order.key_words)
     shown = DisplaySchemas(columns.picked(node.keys), columns, node.schema)
     return GroupStage(source, widths, in_order, shown, in_order.describe())

@@ -98,7 +98,15 @@ def test_small_is_what_never_has_many_rows(node: n.Node) -> None:
 
 
 @pytest.mark.parametrize(
-    "node", [AB, SUMS, MANY, n.TopK(AB, ("a",), (n.OrderBy("b"),), 1), n.Concat((FEW, MANY))]
+    "node",
+    [
+        AB,
+        SUMS,
+        MANY,
+        n.TopK(AB, ("a",), (n.OrderBy("b"),), 1),
+        n.TopK(AB, (), (n.OrderBy("b"),), 1, ties=True),
+        n.Concat((FEW, MANY)),
+    ],
 )
 def test_small_is_not_what_grows_with_the_inputs(node: n.Node) -> None:
     assert not is_small(node)

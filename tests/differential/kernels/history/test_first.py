@@ -17,13 +17,20 @@ HELD = [*ANSWERS, (1, 9, T03, 1)]
 
 
 def _reduce(
-    held: list[Row], answers: list[Row], new: list[Row], limit: int = 2, offset: int = 0, rank: int = NO_RANK
+    held: list[Row],
+    answers: list[Row],
+    new: list[Row],
+    limit: int = 2,
+    offset: int = 0,
+    rank: int = NO_RANK,
+    *,
+    ties: bool = False,
 ) -> tuple[list[Row], list[Row], int]:
     table, answers_table = Trace(1, 1, CODE.guards), Trace(1, 1 + (rank != NO_RANK), CODE.guards)
     table.insert(as_words(sorted(held), 4))
     answers_table.insert(as_words(sorted(answers), 4 + (rank != NO_RANK)))
     frontier = np.array([CODE.pack((1, 1)), CODE.pack((2, 0))])
-    shape = np.array([1, 1, CODE.guards, offset, limit, rank, 1])
+    shape = np.array([1, 1, CODE.guards, offset, limit, rank, 1, ties])
     levels, ranks = np.array([[1], [0]]), np.empty((2, 0), np.int64)
     pending = np.empty((2, 0), np.int64)
     tables = table.lines, answers_table.lines
@@ -72,3 +79,12 @@ def test_ranks_stand_behind_the_words() -> None:
     assert _reduce([], [], new, rank=RANK, limit=3)[0] == [(1, 4, 1, T10, 2), (1, 5, 3, T10, 1)]
     numbered = [(1, 4, 2, T10, 1), (1, 5, 3, T10, 1)]
     assert _reduce([], [], new, rank=ROW_NUMBER, limit=3, offset=1)[0] == numbered
+
+
+def test_ties_of_the_last_row_are_answers_however_often_they_are_there() -> None:
+    held = [(1, 4, T00, 1), (1, 6, T00, 3), (1, 9, T00, 1)]
+    answers = [(1, 4, T00, 1), (1, 6, T00, 3)]
+    assert _reduce(held, answers, [(1, 9, T10, 1)], ties=True) == ([], [], 0), "it is behind all answers"
+    assert _reduce(held, answers, [(1, 6, T10, 2)], ties=True)[0] == [(1, 6, T10, 2)]
+    assert _reduce(held, answers, [(1, 6, T10, -3)], ties=True)[0] == [(1, 6, T10, -3), (1, 9, T10, 1)]
+    assert _reduce(held, answers, [(1, 4, T10, 1)], ties=True)[0] == [(1, 4, T10, 1), (1, 6, T10, -3)]

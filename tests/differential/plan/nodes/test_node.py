@@ -235,6 +235,7 @@ CHANGED = [
     n.TopK(AB, ("a",), (n.OrderBy("b"),), 3, 0, ("r", "rank")),
     n.TopK(AB, ("a",), (n.OrderBy("b"),), 3, 0, ("r", "dense")),
     n.TopK(AB, ("a",), (n.OrderBy("b"),), 3, 0, ("s", "rank")),
+    n.TopK(AB, ("a",), (n.OrderBy("b"),), 3, ties=True),
     n.Inspect(AB, UserFunction.of(double), 1),
     n.IntoStream(AB, 1),
     sketched(stage=1),

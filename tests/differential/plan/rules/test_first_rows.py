@@ -31,6 +31,10 @@ def numbered(rows: Collection) -> Collection:
     return rows.over("k", by=col.t.desc()).with_columns(n=dd.row_number())
 
 
+def ranked(rows: Collection) -> Collection:
+    return rows.over("k", by=col.t.desc()).with_columns(n=dd.rank())
+
+
 @pytest.mark.parametrize(
     "build, limit",
     [
@@ -40,12 +44,14 @@ def numbered(rows: Collection) -> Collection:
         (lambda rows: numbered(rows).filter((col.n <= 2) & (col.v > 1)), 2),
         (lambda rows: numbered(rows).select("k", "n").filter(col.n <= 1), 1),
         (lambda rows: numbered(rows).filter((col.n <= 2) & (col.k == 0)), 2),
+        (lambda rows: ranked(rows).filter(col.n <= 2), 2),
+        (lambda rows: ranked(rows).filter(col.n == 2), 2),
     ],
 )
 def test_fires_and_the_meaning_stays(build: Callable[[Collection], Collection], limit: int) -> None:
     before, after = improved(build)
     (first,) = (node for node in beneath([after]) if isinstance(node, TopK))
-    assert first.limit == limit
+    assert first.limit == limit and first.ties == (first.rank == ("n", "rank"))
     assert not any(isinstance(node, OverWindow) for node in beneath([after]))
     given_rows = {"rows": ROWS}
     assert meaning(after, given_rows) == meaning(before, given_rows)
@@ -59,7 +65,7 @@ def test_fires_and_the_meaning_stays(build: Callable[[Collection], Collection], 
         lambda rows: numbered(rows).filter(col.n <= 0),
         lambda rows: numbered(rows).filter(col.n <= 1 << 62),  # no top_k takes so many
         lambda rows: numbered(rows).filter(col.v <= 2),
-        lambda rows: rows.over("k", by="t").with_columns(n=dd.rank()).filter(col.n <= 2),
+        lambda rows: rows.over("k", by="t").with_columns(n=dd.dense_rank()).filter(col.n <= 2),
         lambda rows: rows.over("k", by="t").with_columns(n=dd.row_number(), m=dd.lag("v")).filter(col.n <= 2),
         lambda rows: rows.over("k").with_columns(n=dd.row_number()).filter(col.n <= 2),
         lambda rows: numbered(rows).filter(col.n <= 1).concat(numbered(rows)),
