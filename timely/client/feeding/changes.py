@@ -134,7 +134,8 @@ class _Feed:
 
     def of_dicts(self, changes: Sequence[_Row | None]) -> pa.Table:
         """Return the table of changes as dicts: flat ones, and envelopes."""
-        whole = self._at_once([change for change in changes if change is not None])
+        there = [change for change in changes if change is not None]
+        whole = self._at_once(there, len(there) == len(changes))
         if whole is not None:
             return whole
         rows: list[_Row] = []
@@ -154,9 +155,9 @@ class _Feed:
         self._check_updates(entered)
         return self._with_diffs(self._form.to_table(rows), np.array(diffs, np.int64))
 
-    def _at_once(self, changes: Sequence[_Row]) -> pa.Table | None:
+    def _at_once(self, changes: Sequence[_Row], are_all: bool) -> pa.Table | None:
         """Return the table of changes that all have the same usual form; None if some have to be looked at
-        one by one, perhaps because they are wrong.
+        one by one, perhaps because they are wrong. `are_all`: there are no tombstones between them.
         """
         try:
             ops = list(map(itemgetter(self._op), changes))
@@ -171,9 +172,15 @@ class _Feed:
             return None
         if not _is_envelope(changes[0]) or {_BEFORE, _AFTER} & set(self._names):
             columns = columns_of(changes, [*self._names, self._op])
-            if columns is None or set(map(type, ops)) != {str}:
+            if columns is None:
                 return None
-            return self.of_columns(dict(zip([*self._names, self._op], columns, strict=True)))
+            if "update" in kinds.values() and not self._form.keys:
+                if not are_all:
+                    return None  # an error says which number an update has
+                self._check_updates((kinds[op] or "update", number) for number, op in enumerate(ops))
+            diffs = {op: _DIFFS[kind] for op, kind in kinds.items() if kind is not None}
+            rows = self._form.to_table(dict(zip(self._names, columns[:-1], strict=True)))
+            return self._with_diffs(rows, np.array(list(map(diffs.__getitem__, ops)), np.int64))
         comes = {op: kind in ("insert", "update") for op, kind in kinds.items()}
         is_update = {op: kind == "update" for op, kind in kinds.items()}
         come, are_updates = (list(map(by_op.__getitem__, ops)) for by_op in (comes, is_update))
@@ -221,13 +228,23 @@ class _Feed:
         schema = self._form.schema
         assert schema is not None
         is_number = self._is_own and all(type(value) is int for value in self._kinds)
-        what = pa.field(self._op, pa.int64() if is_number else pa.string(), nullable=False)
-        whole = replace(self._form, schema=schema.append(what)).to_table(data)
-        kinds, at = self._kinds_of(whole.column(self._op))
+        kind = pa.int64() if is_number else pa.string()
+        if (
+            isinstance(data, pa.Table)
+            and data.column_names.count(self._op) == 1
+            and data[self._op].type == kind
+        ):
+            # A form of its own would have a schema of its own, which takes longer than a thousand rows.
+            said, rows = data[self._op], self._form.to_table(data.drop_columns([self._op]))
+        else:
+            what = pa.field(self._op, kind, nullable=False)
+            whole = replace(self._form, schema=schema.append(what)).to_table(data)
+            said, rows = whole.column(self._op), whole.drop_columns([self._op])
+        kinds, at = self._kinds_of(said)
         if "update" in kinds and not self._form.keys:
             self._check_updates([(kinds[which], number) for number, which in enumerate(at.tolist())])
         diffs = np.array([_DIFFS[kind] for kind in kinds], np.int64)[at]
-        return self._with_diffs(whole.drop_columns([self._op]), diffs)
+        return self._with_diffs(rows, diffs)
 
     def of_envelopes(self, table: pa.Table) -> pa.Table:
         """Return the table of envelopes in columns: `before` and `after` are structs."""
