@@ -119,6 +119,32 @@ def _cross_join(draw: Draw[object], source: Collection, made: list[Collection]) 
     return pairs.select(*read) if read else pairs.select(x=lit(1))  # type: ignore[misc]
 
 
+def _between(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
+    """Rows compared with few rows of some collection, which are mostly not read behind it."""
+    other = _one_of(draw, made)
+    left = source.select(**{name: col(_column(draw, source)) for name in ("l0", "l1")})
+    number = _number(draw, other)
+    few = draw(
+        st.sampled_from(
+            [
+                other.agg(r0=dd.max(_column(draw, other)), r1=dd.avg(_column(draw, other))),
+                other.select(r0=number, r1=number).top_k(2, by="r0"),
+            ]
+        )
+    )
+    assert isinstance(few, Collection)
+    compared = draw(st.sampled_from([col.l0, col.l1, col.l0 * 0.5, dd.coalesce(col.l0, 1)]))
+    conditions = []
+    for name in draw(st.sampled_from([("r0",), ("r1",), ("r0", "r1")])):  # type: ignore[attr-defined]
+        sides = [compared, col(name)][:: draw(st.sampled_from([1, -1]))]  # type: ignore[misc]
+        conditions.append(draw(st.sampled_from([dd.Expr.__lt__, dd.Expr.__le__, dd.Expr.__gt__]))(*sides))  # type: ignore[operator]
+    pairs = left.cross_join(few) if draw(st.booleans()) else few.cross_join(left)
+    for condition in conditions:
+        pairs = pairs.filter(condition)
+    read = draw(st.sampled_from([("l0",), ("l1", "l0"), ("l1",), ("r0", "l0")]))
+    return pairs.select(*read)  # type: ignore[misc]
+
+
 def _join_all(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
     """Three around in a circle, one of them with a column more."""
     parts = []
@@ -241,6 +267,7 @@ _MAKERS: dict[str, Callable[[Draw[object], Collection, list[Collection]], Collec
     "join": _join,
     "cross join": _cross_join,
     "join of all": _join_all,
+    "between": _between,
     "concat": _concat,
     "constant": _constant,
     "agg": _agg,

@@ -322,14 +322,17 @@ class JoinMachine:
         """
         if delta.shape[1] == 0:
             return self._nothing, 0
-        projection = self.projections[side]
         try:
-            return match(delta, start, lines, self.kw, projection, self.guards, MATCHED_PIECE_ROWS)
+            return self._matched(side, delta, start, lines)
         except OverflowError:
             columns = (lines.shape[1] - HEADER) // 3
             seen = [decode_words(lines, line, columns) for line in range(len(lines))]
             others = np.concatenate(seen, axis=1)
             raise product_overflow(delta, others, self.kw, self._shows[side]) from None
+
+    def _matched(self, side: int, delta: Int64s, start: int, lines: Int64s) -> tuple[Int64s, int]:
+        projection = self.projections[side]
+        return match(delta, start, lines, self.kw, projection, self.guards, MATCHED_PIECE_ROWS)
 
     def _lines(self, tables: Sequence[Int64s], side: int) -> Int64s:
         """Return the lines of all inputs of a side, one below the other, with their delays."""

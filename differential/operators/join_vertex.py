@@ -82,8 +82,11 @@ class JoinVertex(OperatorVertex):
         inputs = [JoinInput(port.side, self._source(number)) for number, port in enumerate(self._ports)]
         for one in inputs:
             one.source.look = self._look
-        self.machine = JoinMachine(*self._widths, self.code.guards, self._adopted(), inputs, self._flags)
+        self.machine = self._machine_of(self._adopted(), inputs)
         self.machine.show_rows(show_schema(self._schemas[0]), show_schema(self._schemas[1]))
+
+    def _machine_of(self, projection: Sequence[Source], inputs: Sequence[JoinInput]) -> JoinMachine:
+        return JoinMachine(*self._widths, self.code.guards, projection, inputs, self._flags)
 
     def _source(self, number: int) -> OwnRows | Reader:
         port = self._ports[number]

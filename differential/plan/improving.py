@@ -14,6 +14,7 @@ from timely.user_code.call_site import CallSite
 
 from .nodes import Input, Node
 from .rewriting import beneath, rewrite
+from .rules.bounds import between_bounds
 from .rules.circles import join_circle
 from .rules.columns import needed_columns, with_needed_only
 from .rules.filters import push_filter
@@ -60,6 +61,7 @@ def improve(
     _everywhere(improved, "joins in a circle at once", join_circle, add, sites)
     _consolidate_results(improved, add, sites)
     _prune(improved, add, sites, whole)
+    _bound_rows(improved, add, sites)
     return improved
 
 
@@ -119,6 +121,22 @@ def _prune(
 
     improved.roots = rewrite(improved.roots, visit)
     improved.fired += Counter()  # drop the zeros
+
+
+def _bound_rows(improved: Improved, add: _Add, sites: Callable[[Node], Sequence[CallSite]]) -> None:
+    needs = needed_columns(improved.roots)
+    counts = Counter(child.digest for node in beneath(improved.roots) for child in node.children)
+
+    def visit(node: Node, children: tuple[Node, ...]) -> Node:
+        rewritten = node.with_children(children)
+        better = between_bounds(rewritten, needs[node.digest], lambda below: counts[below.digest])
+        if better is None:
+            return add(rewritten, sites(node))
+        improved.fired["rows between bounds"] += 1
+        return _added(better, sites(node), add, sites)
+
+    improved.roots = rewrite(improved.roots, visit)
+    improved.fired += Counter()
 
 
 def _added(

@@ -8,6 +8,7 @@ number of times other than 0, in a loop in any iteration.
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import cast
@@ -85,6 +86,8 @@ class _Interpreter:
             return self._join(node)
         if isinstance(node, n.JoinAll):
             return plainly.join_all([(part.schema.names, self.rows(part)) for part in node.parts])
+        if isinstance(node, n.Bounded):
+            return self._bounded(node)
         if isinstance(node, n.Accumulate):
             return self._added(node)
         return self.unary(node, self.rows(node.children[0]))
@@ -183,6 +186,25 @@ class _Interpreter:
                 rows = plainly.filter_rows(rows, lambda row: None not in row[: len(node.on)])
             sides.append(rows)
         return plainly.join(sides[0], sides[1], keys=len(node.on))
+
+    def _bounded(self, node: n.Bounded) -> Rows:
+        """All pairs, of which those stay for which the tests are true; without the columns of the bounds."""
+        source, bounds = node.source.schema, node.bounds.schema
+        width = len(source)
+        pairs = plainly.join(self.rows(node.source), self.rows(node.bounds), keys=0)
+        of = source.names.index(node.of)
+        places = [(op, width + bounds.names.index(name)) for op, name in node.tests]
+        compare = {
+            "<": operator.lt,
+            "<=": operator.le,
+            ">": operator.gt,
+            ">=": operator.ge,
+            "==": operator.eq,
+        }
+        return plainly.map_rows(
+            plainly.filter_rows(pairs, lambda row: all(compare[op](row[of], row[at]) for op, at in places)),
+            lambda row: row[:width],
+        )
 
     def loop(self, loop: n.LetRec) -> Sequence[Rows]:
         """What the variables of a loop become."""

@@ -8,13 +8,14 @@ from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, NotNull, 
 from .loops import ByPriority, Empty, LeaveLoop, LetRec
 from .node import Node
 from .ordered import ALL_ROWS, OrderBy, OverWindow, TopK, WindowCall, check_order
-from .patterns import JoinAll, Spread, SpreadLoads
+from .patterns import BOUND_OPS, Bounded, BoundOp, JoinAll, Spread, SpreadLoads
 from .stateful import Consolidate, Distinct, HalfJoin, Join, Keys, Pairs, Reduce, ReduceFunction
 from .timed import During, OnTime, Slide, Sweep
 from .times import AssertEmpty, Delay
 
 __all__ = [
     "ALL_ROWS",
+    "BOUND_OPS",
     "CONSTANT_BYTES_MAX",
     "Accumulate",
     "AddedColumn",
@@ -23,6 +24,8 @@ __all__ = [
     "ApplyKind",
     "Arrange",
     "AssertEmpty",
+    "BoundOp",
+    "Bounded",
     "ByHand",
     "ByPriority",
     "Concat",

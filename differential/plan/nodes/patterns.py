@@ -1,4 +1,4 @@
-"""Joins of many collections at once, and joins spread over units."""
+"""Joins of many collections at once, joins spread over units, and rows between bounds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final, Literal, Self, cast, get_args
 
 from ...columns.schema import Column, Schema
 from ...errors import SchemaError
@@ -17,7 +17,10 @@ from ..functions import UserFunctions
 from .node import Node, Unary, same
 from .stateful import Join
 
-__all__ = ["JoinAll", "Spread", "SpreadLoads"]
+__all__ = ["BOUND_OPS", "BoundOp", "Bounded", "JoinAll", "Spread", "SpreadLoads"]
+
+BoundOp = Literal["<", "<=", ">", ">=", "=="]
+BOUND_OPS: Final[tuple[BoundOp, ...]] = get_args(BoundOp)
 
 _LOADS: Final = Schema.of("side: int, unit: int, bucket: int, what: int")
 
@@ -206,3 +209,62 @@ def _connected(parts: Sequence[Iterable[str]]) -> set[int]:
         reached |= new
         columns.update(*(parts[n] for n in new))
     return reached
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bounded(Node):
+    """Rows of `source`, as often as there are rows of `bounds` for which all of `tests` are true.
+
+    A test (op, bound) compares the column `of` of the source with a column of `bounds`; none of these may be
+    null, and all have one type, whose words are in the order of its values. `bounds` has few rows.
+    """
+
+    kind: ClassVar[str] = "bounded"
+    source: Node
+    bounds: Node
+    of: str
+    tests: tuple[tuple[BoundOp, str], ...]
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The source, and the bounds."""
+        return (self.source, self.bounds)
+
+    def with_children(self, children: tuple[Node, ...]) -> Self:
+        """The same of others."""
+        source, bounds = children
+        return self if same(children, self.children) else replace(self, source=source, bounds=bounds)
+
+    def data(self) -> list[object]:
+        """The column, and the tests."""
+        return [self.of, [list(test) for test in self.tests]]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [str(of), [_, *_] as written], [source, bounds] if of in source.schema:
+                tests: list[tuple[BoundOp, str]] = []
+                for test in written:
+                    match test:
+                        case [str(op), str(name)] if op in BOUND_OPS and name in bounds.schema:
+                            tests.append((cast("BoundOp", op), name))
+                        case _:
+                            return None
+                types = {source.schema[of].type, *(bounds.schema[name].type for _, name in tests)}
+                (type_, *others) = types
+                if others or type_.nullable or not type_.is_ordered or source.free or bounds.free:
+                    return None
+                return cls(source, bounds, of, tuple(tests))
+        return None
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns of the source."""
+        return self.source.schema
+
+    def describe(self) -> str:
+        """The tests."""
+        return f"rows in the order of {self.of}, " + " and ".join(
+            f"{self.of} {op} {name}" for op, name in self.tests
+        )

@@ -33,6 +33,7 @@ from ..nodes import (
     Apply,
     Arrange,
     AssertEmpty,
+    Bounded,
     ByHand,
     ByPriority,
     Concat,
@@ -249,6 +250,8 @@ class Lowering(PatternLowering):
             return self._half_join(node)
         if isinstance(node, Spread | SpreadLoads):
             return self._in_units(node)
+        if isinstance(node, Bounded):
+            return self._bounded(node)
         if isinstance(node, Grouping):
             return self._grouped(node)
         if isinstance(node, ByPriority):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from timely.building.stream import Feed
 
 from ...columns.column_types import integer
+from ...columns.routes import EveryWorkerRoute
 from ...columns.schema import Column, Schema
 from ...expressions.expression import Expr, col, lit
 from ...kernels.history.match import FROM_DELTA, FROM_TRACE
@@ -21,6 +22,7 @@ from ...linear.chain import LinearChain
 from ...linear.transform import LinearTransform
 from ...operators.arrange import Arranged
 from ...operators.arrangement import read_arrangement
+from ...operators.patterns.bounded import BoundedJoinVertex
 from ...operators.patterns.fewest import FewestMachine
 from ...operators.patterns.half_join import HalfJoinMachine
 from ...operators.patterns.lookups import ARRANGED, ROWS, Lookup, LookupMachine
@@ -28,11 +30,12 @@ from ...operators.vertices import MachineVertex, show_schema
 from ...skew.running.stages import UnitsJoin
 from ...skew.running.units import Shape
 from ...trace.readers import Reader
-from ..nodes import HalfJoin, JoinAll, Spread, SpreadLoads
+from ..facts import group_keys
+from ..nodes import Bounded, HalfJoin, JoinAll, Spread, SpreadLoads
 from ..rules.patterns import JoinLookup, JoinPosition, LookupStep, positions_of, way
 from ..rules.sharing import SharedArrangement, half_join_arrangement
 from .loops import LoopLowering
-from .terms import Loops, Lowered, Term, feeds_of, flags_of, route_by
+from .terms import Loops, Lowered, Term, feeds_of, flags_of, narrowed, route_by
 
 __all__ = ["PatternLowering"]
 
@@ -141,6 +144,26 @@ class PatternLowering(LoopLowering):
         pairs, loads = self._spread[join.digest]
         stream = pairs if isinstance(node, Spread) else loads
         return Lowered(node.schema, (Term(stream, LinearChain.over(node.schema)),), ())
+
+    def _bounded(self, node: Bounded) -> Lowered:
+        """Make the stage that keeps rows in the order of a column, and gets bounds of it on every worker."""
+        source, bounds = self._together([self._lower(child) for child in node.children])
+        if not source.terms or not bounds.terms:
+            return Lowered(node.schema, (), source.loops)
+        schema = source.schema.reordered((node.of,))
+        route = None if group_keys(node.source) is not None else schema.names
+        few = [
+            replace(feed, route=EveryWorkerRoute(bounds.schema.width)) for feed in feeds_of(bounds, 1, None)
+        ]
+        tests = [(op, bounds.schema.offset(name)) for op, name in node.tests]
+        (stream,) = self._dataflow.stage(
+            node.describe(),
+            lambda: BoundedJoinVertex(schema, tests),
+            [*feeds_of(narrowed(source, schema), 0, route), *few],
+            detail=f"({schema}) with ({bounds.schema}) {tests}",
+        )
+        made = Lowered(schema, (Term(stream, LinearChain.over(schema)),), source.loops)
+        return narrowed(made, node.schema)
 
     def _look_up(self, rows: Lowered, course: _Way, look: JoinLookup, then: JoinLookup | None) -> Lowered:
         """Make the stage at which rows look up a part; `then`: the lookup after it."""

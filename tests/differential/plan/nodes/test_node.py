@@ -75,6 +75,7 @@ MAKERS = {
     "concat": lambda: n.Concat((AB, n.Negate(AB))),
     "join": lambda: n.Join(AB, CD, (("a", "c"),)),
     "half join": lambda: n.HalfJoin(AB, CD, (("a", "c"),)),
+    "bounded": lambda: n.Bounded(AB, CD, "a", ((">", "c"), ("<=", "d"))),
     "place": lambda: n.PlaceOnUnits(AB, ("a",), 0, "kept", dd.Balance("JB", units=4)),
     "spread": lambda: n.Spread(AB, CD, SAID, (("a", "c"),), False, dd.Balance("JB", units=4), 2),
     "spread loads": lambda: n.SpreadLoads(
@@ -159,6 +160,9 @@ CHANGED = [
     n.OverWindow(ABC, ("a",), (n.OrderBy("c"),), (n.WindowCall("x", "lag", "c", 1),)),
     n.OverWindow(ABC, ("a",), (n.OrderBy("b"),), (n.WindowCall("x", "lag", "c", 2),)),
     n.OverWindow(ABC, ("a",), (n.OrderBy("b"),), (n.WindowCall("x", "lag", "c", 1),), Frame("rows", -1, 0)),
+    n.Bounded(AB, CD, "b", ((">", "c"), ("<=", "d"))),
+    n.Bounded(AB, CD, "a", ((">", "c"), ("<", "d"))),
+    n.Bounded(AB, CD, "a", ((">", "c"),)),
     n.ConstantRows.of(pa.table({"a": [1, 2], "b": [3, 4]}), AB.schema),
     n.ConstantRows.of(pa.table({"x": [1, 2], "b": [3, 3]}), Schema.of("x: int, b: int")),
     n.Input(Schema.of("a: int, b: int"), "other"),
