@@ -212,7 +212,7 @@ def _top_k(draw: Draw[object], source: Collection, made: list[Collection]) -> Co
     first, last = _column(draw, source), _column(draw, source)
     keys = draw(st.sampled_from([(), (first,)]))
     by = [col(last).desc() if draw(st.booleans()) else col(last).asc(nulls_last=True), first]
-    by, ties = by[: draw(st.integers(1, 2))], bool(draw(st.booleans()))  # type: ignore[call-overload]
+    by, ties = by[: 1 + int(bool(draw(st.booleans())))], bool(draw(st.booleans()))
     kind = draw(st.sampled_from([None, "row_number", "rank", "dense"]))
     if kind is None or "place" in source.schema:
         offset = int(bool(draw(st.booleans())))
