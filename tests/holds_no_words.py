@@ -199,7 +199,7 @@ HOLDS_NO_WORDS = {
     "View": "table",
     "WaitingByOrigin": "_guards _order _origin _times",
     "WaitingRows": "_times columns guards rows show",
-    "WindowMachine": "_functions _marks",
+    "WindowMachine": "_functions _marks _portions keeps_answers",
     "Worker": (
         "_broadcasters _checks_progress _compiles_loops _ended _ended_by _lends _transport _untold "
         "acting controls_recv controls_sent credits forgetting index logs_sources messages_recv "

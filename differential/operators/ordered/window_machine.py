@@ -20,7 +20,7 @@ from differential.operators.reducing.stretches import Marks, window_changes
 from differential.operators.reducing.window_parts import WindowFunctions
 from progress.compiled.arrays import Int64s
 
-__all__ = ["WindowMachine"]
+__all__ = ["WindowMachine", "turns"]
 
 
 class WindowMachine(ReduceMachine):
@@ -30,7 +30,7 @@ class WindowMachine(ReduceMachine):
         super().__init__(kw, vw, guards, functions)
         self._functions = functions
         self._marks = Marks(kw, functions) if guards & (guards - 1) == 0 else None
-        """The marks of its groups; None within loops."""
+        """The marks of its groups, whose symbols are all in rows of the trace; None within loops."""
         self.keeps_answers = self._marks is None
 
     def _prepare(self) -> None:

@@ -29,7 +29,7 @@ from differential.operators.reducing.frames import in_value_order, part_answers
 from differential.operators.reducing.running import run_states, states_at
 from differential.operators.reducing.window_parts import Copies, WindowFunctions, copies_of
 
-__all__ = ["MARK_ROWS", "Marks", "window_changes"]
+__all__ = ["LIMITS", "MARK_ROWS", "Marks", "window_changes"]
 
 MARK_ROWS: Final = 1024
 """About so many rows are between two marks: a stretch reads half of them in vain, some 0.1 ms."""
