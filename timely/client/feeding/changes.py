@@ -235,12 +235,12 @@ class _Feed:
             and data[self._op].type == kind
         ):
             # A form of its own would have a schema of its own, which takes longer than a thousand rows.
-            said, rows = data[self._op], self._form.to_table(data.drop_columns([self._op]))
+            operations, rows = data[self._op], self._form.to_table(data.drop_columns([self._op]))
         else:
             what = pa.field(self._op, kind, nullable=False)
             whole = replace(self._form, schema=schema.append(what)).to_table(data)
-            said, rows = whole.column(self._op), whole.drop_columns([self._op])
-        kinds, at = self._kinds_of(said)
+            operations, rows = whole.column(self._op), whole.drop_columns([self._op])
+        kinds, at = self._kinds_of(operations)
         if "update" in kinds and not self._form.keys:
             self._check_updates([(kinds[which], number) for number, which in enumerate(at.tolist())])
         diffs = np.array([_DIFFS[kind] for kind in kinds], np.int64)[at]

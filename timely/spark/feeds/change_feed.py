@@ -15,7 +15,7 @@ replaces rows. Two different rows in one place are refused.
     change.order     the place in the feed, as a struct
     change.problem   what is wrong with the change; else null
 
-Errors travel as rows, since most feeds have none: who lays rows out looks for null diffs anyway.
+Errors travel as rows, since most feeds have none: the layout of rows looks for null diffs anyway.
 """
 
 from __future__ import annotations
@@ -131,11 +131,11 @@ class ChangeFeed:
         `key`: that of the input, if it has been declared.
         """
         keys = tuple(key) or self.key
-        kept = [one for one in beside if one in self.frame.columns]
+        dates = [one for one in beside if one in self.frame.columns]
         if self._is_envelope:
-            rows, columns = self._of_envelope(name, kept, keys)
+            rows, columns = self._of_envelope(name, dates, keys)
         else:
-            rows, columns = self._of_columns(kept, keys)
+            rows, columns = self._of_columns(dates, keys)
         for one in keys:
             if one not in columns:
                 raise InputFormatError(
@@ -146,16 +146,18 @@ class ChangeFeed:
                 f"input {name!r}: of several changes of one key the last one counts, so say which column "
                 "gives their order: change_feed(df, …, order='offset')"
             )
-        return PlainFeed(name, rows, tuple(columns), keys, free_name("change", [*columns, *kept]), self.order)
+        return PlainFeed(
+            name, rows, tuple(columns), keys, free_name("change", [*columns, *dates]), self.order
+        )
 
     @property
     def _is_envelope(self) -> bool:
         types = {field.name: field.dataType for field in self.frame.schema.fields}
         return isinstance(types.get(_AFTER), T.StructType) and _BEFORE in types
 
-    def _of_columns(self, kept: list[str], keys: Sequence[str]) -> tuple[DataFrame, list[str]]:
+    def _of_columns(self, dates: list[str], keys: Sequence[str]) -> tuple[DataFrame, list[str]]:
         """Return the rows of a feed that has them beside the operation."""
-        left_out = {self.op, *kept, *self.order}
+        left_out = {self.op, *dates, *self.order}
         if self.op == _DELTA_OP:
             left_out |= {_DELTA_ORDER, _DELTA_TIME}
         columns = [one for one in self.frame.columns if one not in left_out]
@@ -163,10 +165,10 @@ class ChangeFeed:
         is_tombstone = F.col(quoted(self.op)).isNull() & ~reduce(lambda a, b: a | b, there, F.lit(False))
         change = self._change(F.lit(None).cast("string"), is_comes=None)
         frame = self.frame.where(~is_tombstone) if there else self.frame
-        name = free_name("change", [*columns, *kept])
-        return frame.select(*map(quoted, (*columns, *kept)), change.alias(name)), columns
+        name = free_name("change", [*columns, *dates])
+        return frame.select(*map(quoted, (*columns, *dates)), change.alias(name)), columns
 
-    def _of_envelope(self, name: str, kept: list[str], keys: Sequence[str]) -> tuple[DataFrame, list[str]]:
+    def _of_envelope(self, name: str, dates: list[str], keys: Sequence[str]) -> tuple[DataFrame, list[str]]:
         """Return the rows of a feed that has them in `before` and `after`: two for an update."""
         after = self.frame.schema[_AFTER].dataType
         before = self.frame.schema[_BEFORE].dataType
@@ -178,7 +180,7 @@ class ChangeFeed:
             raise InputFormatError(
                 f"input {name!r}: {_BEFORE!r} of the change feed lacks {', '.join(lacking)}"
             )
-        for clash in {*kept} & {*columns}:
+        for clash in {*dates} & {*columns}:
             raise InputFormatError(
                 f"input {name!r}: {clash!r} is a column beside the change and one within it. Rename it"
             )
@@ -209,25 +211,27 @@ class ChangeFeed:
             )
         is_tombstone = F.col(quoted(self.op)).isNull() & ~is_there[_BEFORE] & ~is_there[_AFTER]
         taken = F.explode(F.filter(F.array(*sides), lambda one: one["is_taken"]))
-        side = free_name("side", kept)
-        rows = self.frame.where(~is_tombstone).select(*map(quoted, kept), taken.alias(side))
+        side = free_name("side", dates)
+        rows = self.frame.where(~is_tombstone).select(*map(quoted, dates), taken.alias(side))
         out = [F.col(f"{side}._{at}").alias(one) for at, one in enumerate(columns)]
-        change_name = free_name("change", [*columns, *kept])
-        plain = rows.select(*out, *map(quoted, kept), F.col(f"{side}.change").alias(change_name))
+        change_name = free_name("change", [*columns, *dates])
+        plain = rows.select(*out, *map(quoted, dates), F.col(f"{side}.change").alias(change_name))
         return plain, list(columns)
 
     def _kind(self) -> Column:
         """Return what happened; null for a spelling that nobody knows."""
-        known, column = CHANGE_KINDS if self.ops is None else self.ops, F.col(quoted(self.op))
+        kinds_by_op, column = CHANGE_KINDS if self.ops is None else self.ops, F.col(quoted(self.op))
         named = F.lower(F.trim(column)) if self.ops is None else column
-        kinds = {kind: [value for value, its in known.items() if its == kind] for kind in (*_COMES, *_GOES)}
+        kinds = {
+            kind: [value for value, its in kinds_by_op.items() if its == kind] for kind in (*_COMES, *_GOES)
+        }
         return F.coalesce(*(F.when(named.isin(values), F.lit(kind)) for kind, values in kinds.items()))
 
     def _change(self, missing: Column, is_comes: bool | None) -> Column:
         """Return the struct about a change; `is_comes` None: its kind says whether the row comes."""
         kind = self._kind()
-        op, known = F.col(quoted(self.op)), CHANGE_KINDS if self.ops is None else self.ops
-        spellings = ", ".join(map(repr, known))
+        op, kinds_by_op = F.col(quoted(self.op)), CHANGE_KINDS if self.ops is None else self.ops
+        spellings = ", ".join(map(repr, kinds_by_op))
         order = [F.col(path if path not in self.frame.columns else quoted(path)) for path in self.order]
         no_place = reduce(lambda a, b: a | b, (one.isNull() for one in order), F.lit(False))
         problem = F.coalesce(

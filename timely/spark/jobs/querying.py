@@ -188,9 +188,9 @@ def _noting(beside: Sequence[str]) -> Iterator[None]:
 
 
 def _check_names(description: _Described, inputs: Iterable[str]) -> None:
-    given = list(inputs)
-    missing = [name for name in description.inputs if name not in given]
-    unknown = [name for name in given if name not in description.inputs]
+    names = list(inputs)
+    missing = [name for name in description.inputs if name not in names]
+    unknown = [name for name in names if name not in description.inputs]
     if missing or unknown:
         what = f"no DataFrame for {', '.join(missing)}" if missing else f"no input {', '.join(unknown)}"
         raise MisuseError(f"the query takes {', '.join(description.inputs) or 'nothing'}; there is {what}")

@@ -75,8 +75,7 @@ def run(  # noqa: PLR0913  # users give few of them, each by its name
                 `output(name)`, or returns them: one collection (the output "result"), a tuple ("result_0",
                 …), or a dict by names.
     inputs      DataFrames by name. The collections take over their columns, types and nullability, without
-                the columns that `epochs`, `window` and `diff` name. If rows of a DataFrame say what happened
-                to other rows, as the log of a database has them, give `change_feed(df, …)` in its place.
+                the columns that `epochs`, `window` and `diff` name. A log of changes: `change_feed(df, …)`.
     epochs      a column whose different values, in their order, are the epochs. One of the inputs may be a
                 stream: then its micro-batches are the epochs, up to the rows that it has by now, or for ever
                 with `micro_batches()`.
@@ -105,13 +104,12 @@ def run(  # noqa: PLR0913  # users give few of them, each by its name
     """
     with shortened_traces(), own_errors_only(), java_watched(), Screen(progress) as screen:
         _check_durable(workers, durable)
-        given = _checked(inputs, epochs, window, diff)
+        sources = _checked(inputs, epochs, window, diff)
         place = Workplace(workers, durable)
-        stream = stream_of(_frames_of(given), epochs, window)
+        stream = stream_of(_frames_of(sources), epochs, window)
         beside = [name for name in (epochs, diff, window and window.on) if isinstance(name, str)]
-        fitted = query_of(query, given, beside)
-        frames = fitted.frames
-        targets = targets_of(outputs, list(fitted.outputs))
+        fitted = query_of(query, sources, beside)
+        frames, targets = fitted.frames, targets_of(outputs, list(fitted.outputs))
         if stream is not None:
             opened = follow_stream(stream, frames, fitted, targets, epochs, diff, place, screen)
             return _result(opened, screen)
@@ -236,21 +234,21 @@ def _checked(
             )
         if not str(name).isidentifier():
             raise MisuseError(f"input {name!r}: the query takes inputs by name, so it is a word like edges")
-    given = {str(name): frame for name, frame in inputs.items()}
+    sources = {str(name): frame for name, frame in inputs.items()}
     _check_window(window)
     _check_epochs(epochs)
-    _check_diff(_frames_of(given), epochs, window, diff)
-    feeds = [name for name, each in given.items() if isinstance(each, ChangeFeed)]
+    _check_diff(_frames_of(sources), epochs, window, diff)
+    feeds = [name for name, each in sources.items() if isinstance(each, ChangeFeed)]
     if feeds and window is not None and window.length is not None:
         raise MisuseError(
             f"rows leave a {window.kind} window by themselves, so the change feed {feeds[0]!r}, which says "
             "when they go, has no place there: take a window that grows, or epochs="
         )
-    return given
+    return sources
 
 
-def _frames_of(given: Mapping[str, DataFrame | ChangeFeed]) -> dict[str, DataFrame]:
-    return {name: each.frame if isinstance(each, ChangeFeed) else each for name, each in given.items()}
+def _frames_of(sources: Mapping[str, DataFrame | ChangeFeed]) -> dict[str, DataFrame]:
+    return {name: each.frame if isinstance(each, ChangeFeed) else each for name, each in sources.items()}
 
 
 def _check_epochs(epochs: object) -> None:
