@@ -103,7 +103,7 @@ def _name_outputs(dataflow: Dataflow, named: Mapping[str, Collection], *, is_nam
                 f"{collection.dataflow.name!r}: a query returns collections of its own inputs"
             )
         digest = collection.within(()).node.digest
-        if not any(known == digest and (own == name or not is_named) for own, known in there):
+        if not any(other == digest and (own == name or not is_named) for own, other in there):
             collection.output(name)
 
 

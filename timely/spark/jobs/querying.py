@@ -332,8 +332,8 @@ class Hosted:
         """
         if fed is None or self.is_new or self.flow.epoch not in opened or fed.facts != facts:
             return False
-        origin, kept = self._extent()
-        return fed.origin == origin and kept <= wants
+        origin, first = self._extent()
+        return fed.origin == origin and first <= wants
 
     def note_begin(self, fed: Fed | None, facts: str) -> None:
         """Note that the dataflow will be fed by this job, and later by others with these outputs."""
