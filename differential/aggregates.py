@@ -51,6 +51,12 @@ __all__ = [
     "AGGREGATE_KINDS",
     "CHOSEN",
     "COLLECTED",
+    "COMPOSED",
+    "DISTINCT",
+    "OF_FLOATS",
+    "OF_PAIRS",
+    "OF_SETS",
+    "PERCENTILES",
     "Aggregate",
     "AggregateKind",
     "NamedAggregate",
@@ -93,21 +99,56 @@ AggregateKind = Literal[
     "last",
     "collect",
     "collect_set",
+    "string_agg",
+    "string_agg_set",
+    "percentile",
+    "percentile_disc",
+    "mode",
+    "sum_distinct",
+    "avg_distinct",
+    "approx_count_distinct",
+    "covar_pop",
+    "covar_samp",
+    "corr",
+    "skewness",
+    "kurtosis",
+    "grouping",
+    "grouping_id",
     "only",
 ]
 AGGREGATE_KINDS: Final[tuple[AggregateKind, ...]] = get_args(AggregateKind)
-CHOSEN: Final[frozenset[AggregateKind]] = frozenset(
-    ("min", "max", "argmin", "argmax", "first", "last", "collect", "collect_set")
+COLLECTED: Final[frozenset[AggregateKind]] = frozenset(
+    ("collect", "collect_set", "string_agg", "string_agg_set", "percentile", "percentile_disc")
+)
+"""Kinds that need all values of a group in one place."""
+
+PERCENTILES: Final[frozenset[AggregateKind]] = frozenset(("percentile", "percentile_disc"))
+"""Kinds that choose a value by its place among all."""
+
+CHOSEN: Final[frozenset[AggregateKind]] = COLLECTED | frozenset(
+    ("min", "max", "argmin", "argmax", "first", "last", "mode")
 )
 """Kinds that take values of a group as they are."""
 
-COLLECTED: Final[frozenset[AggregateKind]] = frozenset(("collect", "collect_set"))
-"""The kinds among these that take all values."""
+DISTINCT: Final[frozenset[AggregateKind]] = frozenset(("count_distinct", "sum_distinct", "avg_distinct"))
+"""Kinds that take each value of a group once."""
 
-ADDED: Final[frozenset[AggregateKind]] = frozenset(AGGREGATE_KINDS) - CHOSEN - {"count_distinct"}
+COMPOSED: Final[frozenset[AggregateKind]] = frozenset(("approx_count_distinct", "corr"))
+"""Kinds that are computed of other aggregates."""
+
+OF_SETS: Final[frozenset[AggregateKind]] = frozenset(("grouping", "grouping_id"))
+"""Kinds that say by which keys a row is grouped."""
+
+ADDED: Final[frozenset[AggregateKind]] = frozenset(AGGREGATE_KINDS) - CHOSEN - DISTINCT - COMPOSED - OF_SETS
 """Kinds that are sums. Users do not write `only`: the value of the one row that a group has."""
 
-_SAMPLES: Final = ("variance", "stddev")
+OF_PAIRS: Final[frozenset[AggregateKind]] = frozenset(("covar_pop", "covar_samp", "corr"))
+"""Kinds of two columns."""
+
+OF_FLOATS: Final[frozenset[AggregateKind]] = OF_PAIRS | {"skewness", "kurtosis"}
+"""Kinds whose columns are cast to floats."""
+
+_SAMPLES: Final = ("variance", "stddev", "covar_samp", "skewness", "kurtosis")
 
 _MEAN_DIGITS: Final = 4
 """Number of digits that a mean of decimals has more behind the point."""
@@ -131,6 +172,8 @@ class _OfGroup(Offered, NoValue):
             "kind",
             "name",
             "of",
+            "option",
+            "second",
             "type_in",
             "written",
         }
@@ -158,7 +201,12 @@ class _OfGroup(Offered, NoValue):
         __lt__ = __le__ = __gt__ = __ge__ = __and__ = __rand__ = __or__ = __ror__ = __invert__ = _computed
 
 
-_CALLS: Final = {"any": "any_of", "all": "all_of", "variance_pop": "var_pop"}
+_CALLS: Final = {
+    "any": "any_of",
+    "all": "all_of",
+    "variance_pop": "var_pop",
+    "string_agg_set": "string_agg",
+}
 """The function that makes an aggregate, if it is not called as the kind."""
 
 
@@ -171,18 +219,29 @@ class Aggregate(_OfGroup):
     argument: Expr | None = field(default=None, compare=False)
     by: tuple[Ordering, ...] = field(default=(), compare=False)
     """The order that chooses; empty: the order of the values."""
+    second: str | Expr | None = None
+    """The other column, of a kind of two."""
+    option: float | str | None = None
+    """The fraction of a percentile, the separator of texts, or the error that is allowed."""
 
     @classmethod
-    def of(cls, kind: AggregateKind, argument: str | Expr, by: tuple[Ordering, ...] = ()) -> Aggregate:
+    def of(
+        cls,
+        kind: AggregateKind,
+        argument: str | Expr,
+        by: tuple[Ordering, ...] = (),
+        second: str | Expr | None = None,
+        option: float | str | None = None,
+    ) -> Aggregate:
         """Return an aggregate of a column, by name or as `col.x`, or of an expression."""
         if isinstance(argument, str):
-            return cls(kind, argument, by=by)
+            return cls(kind, argument, by=by, second=second, option=option)
         if isinstance(argument, ColumnRef):
-            return cls(kind, argument.name, by=by)
+            return cls(kind, argument.name, by=by, second=second, option=option)
         check_no_bool(_CALLS.get(kind, kind), argument)
         if not isinstance(argument, Expr):
             raise ExpressionError(_no_argument(_CALLS.get(kind, kind), argument))
-        return cls(kind, None, argument, by)
+        return cls(kind, None, argument, by, second, option)
 
     def alias(self, name: str) -> NamedAggregate:
         """Return the aggregate under a name, for `agg(dd.sum("x").alias("total"))`."""
@@ -196,7 +255,11 @@ class Aggregate(_OfGroup):
     def columns(self) -> frozenset[str]:
         """The columns that it reads, and those of its order."""
         named = frozenset() if self.column is None else frozenset((self.column,))
-        computed = [each for each in (self.argument, *(order.expr for order in self.by)) if each is not None]
+        if isinstance(self.second, str):
+            named |= {self.second}
+        second = self.second if isinstance(self.second, Expr) else None
+        others = (self.argument, second, *(order.expr for order in self.by))
+        computed = [each for each in others if each is not None]
         return named.union(*(each.columns() for each in computed))
 
     def belongs(self) -> str:
@@ -212,7 +275,14 @@ class Aggregate(_OfGroup):
         if self.argument is not None:
             text = self.argument.describe()
         order = f", by=[{', '.join(each.describe() for each in self.by)}]" if self.by else ""
-        return f"{self.kind}({text}{order})"
+        return f"{self.kind}({text}{self._more()}{order})"
+
+    def _more(self) -> str:
+        """Return the arguments behind the first, apart from the order, as the user wrote them."""
+        second = ""
+        if self.second is not None:
+            second = f", {self.second if isinstance(self.second, str) else self.second.describe()}"
+        return second if self.option is None else f"{second}, {self.option!r}"
 
     def written(self) -> str:
         """Return the call that makes the aggregate: `dd.sum('x')`."""
@@ -221,19 +291,21 @@ class Aggregate(_OfGroup):
             operand = self.argument.describe()
         by = [each.describe() for each in self.by]
         order = f", by={by[0] if len(by) == 1 else '[' + ', '.join(by) + ']'}" if by else ""
-        return f"dd.{_CALLS.get(self.kind, self.kind)}({operand}{order})"
+        second = f", {self.second!r}" if isinstance(self.second, str) else ""
+        if isinstance(self.second, Expr):
+            second = f", {self.second.describe()}"
+        option = "" if self.option is None else f", {self.option!r}"
+        return f"dd.{_CALLS.get(self.kind, self.kind)}({operand}{second}{option}{order})"
 
     def type_in(self, schema: Schema) -> ColumnType:
         """Return the type of the result over groups of `schema`; raise ExpressionError if it has none."""
-        if self.column is None:
+        if self.column is None or self.kind == "grouping":
             return integer
         column = schema[self.column]
         type_ = column.type
-        if self.kind in ("count", "count_distinct"):
+        if self.kind in ("count", "count_distinct", "approx_count_distinct"):
             return integer
-        if self.kind == "only":
-            return type_
-        if self.kind in ("min", "max"):
+        if self.kind in ("only", "min", "max", "mode"):
             return type_
         if self.kind in ("any", "all", "count_if"):
             if type_.kind != "bool":
@@ -242,7 +314,7 @@ class Aggregate(_OfGroup):
                     f"dd.{_CALLS.get(self.kind, self.kind)}(col.x > 0)"
                 )
             return integer if self.kind == "count_if" else type_
-        if self.kind == "sum":
+        if self.kind in ("sum", "sum_distinct"):
             if not (type_.is_number or type_.kind == "bool"):
                 raise ExpressionError(
                     f"{self.describe()}: sums are of numbers, not of {type_}. Cast the column, or count it"
@@ -255,7 +327,7 @@ class Aggregate(_OfGroup):
             raise ExpressionError(
                 f"{self.describe()} is of int, float, bool or decimal, not of {type_}: cast it to float"
             )
-        if type_.kind == "decimal" and self.kind == "avg":
+        if type_.kind == "decimal" and self.kind in ("avg", "avg_distinct"):
             return decimal(DECIMAL_DIGITS_MAX, _scale_of_mean(type_)).or_null(type_.nullable)
         return floating.or_null(type_.nullable or self.kind in _SAMPLES)
 
@@ -382,13 +454,14 @@ def last(column: str | Expr, by: By) -> Aggregate:
     return Aggregate.of("last", column, tuple(each.reversed() for each in orderings(by, "last")))
 
 
-def collect(column: str | Expr) -> Aggregate:
+def collect(column: str | Expr, by: By | None = None) -> Aggregate:
     """The values that are not null as a list, from the least to the greatest, as an `any` column.
 
-    Values of one type are in their own order. Costs the whole group, some 2 µs a value, when it changes.
-    PySpark: `collect_list`.
+    Values of one type are in their own order. With `by` they are in the order of other columns, and from the
+    least to the greatest where that leaves a choice: `collect("city", by=col.time.desc())`. Costs the whole
+    group when it changes. PySpark: `collect_list`; SQL: `array_agg(city ORDER BY time DESC)`.
     """
-    return Aggregate.of("collect", column)
+    return Aggregate.of("collect", column, () if by is None else orderings(by, "collect"))
 
 
 def collect_set(column: str | Expr) -> Aggregate:

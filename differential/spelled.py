@@ -18,6 +18,7 @@ from .expressions.calls.catalogued import date_add
 from .expressions.calls.catalogued import like as like_of
 from .expressions.calls.catalogued import lower as lower_of
 from .expressions.expression import Expr, ExprLike, Ordering, as_expr, check_columns, col
+from .group_statistics import percentile_disc, string_agg
 
 __all__ = [
     "Closed",
@@ -31,7 +32,9 @@ __all__ = [
     "ilike",
     "isnotnull",
     "negate",
+    "percentile_approx",
     "stddev_pop",
+    "string_agg_distinct",
     "var_pop",
 ]
 
@@ -48,6 +51,17 @@ def stddev_pop(column: str | Expr) -> Aggregate:
 def var_pop(column: str | Expr) -> Aggregate:
     """The same as `variance(column, sample=False)`."""
     return variance(column, sample=False)
+
+
+def percentile_approx(column: str | Expr, percentage: float, accuracy: int = 10_000) -> Aggregate:
+    """The same as `percentile_disc(column, percentage)`: the exact answer, whatever the accuracy."""
+    del accuracy
+    return percentile_disc(column, percentage)
+
+
+def string_agg_distinct(column: str | Expr, separator: str = "") -> Aggregate:
+    """The same as `string_agg(column, separator, distinct=True)`."""
+    return string_agg(column, separator, distinct=True)
 
 
 def asc(column: str | Expr) -> Ordering:

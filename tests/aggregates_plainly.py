@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import Final, NamedTuple, cast
 
+from reference import statistics as plainly
 from reference.collection import Collection, added_up, collection
 
 import differential as dd
@@ -117,6 +118,79 @@ def _collected(name: str, is_set: bool) -> Callable[[Counted], tuple[Hashable] |
     return meaning
 
 
+def _placed(name: str, of: Callable[[list[int]], Hashable]) -> Callable[[Counted], tuple[Hashable] | None]:
+    """Of percentiles: while a value, or null, has a positive multiplicity."""
+
+    def meaning(group: Counted) -> tuple[Hashable] | None:
+        there = {value: count for (value,), count in _of_columns(group, name).items() if count > 0}
+        known = {cast(int, value): count for value, count in there.items() if value is not None}
+        return (of(plainly.values_there(known)) if known else None,) if there else None
+
+    return meaning
+
+
+def _most(name: str) -> Callable[[Counted], tuple[Hashable] | None]:
+    def meaning(group: Counted) -> tuple[Hashable] | None:
+        there = {value: count for (value,), count in _of_columns(group, name).items() if count > 0}
+        known = {cast(int, value): count for value, count in there.items() if value is not None}
+        return (plainly.most_frequent(known) if known else None,) if there else None
+
+    return meaning
+
+
+def _texts(separator: str, once: bool) -> Callable[[Counted], tuple[Hashable] | None]:
+    """Of texts: while a value, or null, has a multiplicity other than 0."""
+
+    def meaning(group: Counted) -> tuple[Hashable] | None:
+        counted = _of_columns(group, "s")
+        there = {
+            cast(str, text): count for (text,), count in counted.items() if count > 0 and text is not None
+        }
+        return (plainly.text(there, separator, once) if there else None,) if counted else None
+
+    return meaning
+
+
+def _texts_by(group: Counted) -> tuple[Hashable] | None:
+    """By y descending, then x, null first; then in the order of texts."""
+    counted = _of_columns(group, "y", "x", "s")
+    if not counted:
+        return None
+    there = [(row, count) for row, count in counted.items() if count > 0 and row[2] is not None]
+    there.sort(key=lambda one: (-cast(int, one[0][0]), _nulls_first(one[0][1]), one[0][2]))
+    return ("+".join(cast(str, row[2]) for row, count in there for _ in range(count)) if there else None,)
+
+
+def _different(of: Callable[[list[int]], Hashable]) -> Callable[[Counted], tuple[Hashable] | None]:
+    def meaning(group: Counted) -> tuple[Hashable] | None:
+        there = [
+            cast(int, value)
+            for (value,), count in _of_columns(group, "x").items()
+            if count > 0 and value is not None
+        ]
+        return (of(there) if there else None,) if sum(group.values()) else None
+
+    return meaning
+
+
+def _pairs(is_sample: bool) -> Callable[[Counted], tuple[Hashable] | None]:
+    def meaning(group: Counted) -> tuple[Hashable] | None:
+        counted = _of_columns(group, "x", "y")
+        pairs = {(cast(int, x), cast(int, y)): count for (x, y), count in counted.items() if x is not None}
+        return (plainly.covariance(pairs, is_sample),) if sum(group.values()) else None
+
+    return meaning
+
+
+def _shape(power: int) -> Callable[[Counted], tuple[Hashable] | None]:
+    def meaning(group: Counted) -> tuple[Hashable] | None:
+        counted = _of_columns(group, "x")
+        values = {cast(int, x): count for (x,), count in counted.items() if x is not None}
+        return (plainly.shape(values, power),) if sum(group.values()) else None
+
+    return meaning
+
+
 def _nulls_first(value: Hashable) -> tuple[bool, object]:
     return (value is not None, value if value is not None else 0)
 
@@ -152,6 +226,23 @@ ASKED: Final[dict[str, Asked]] = {
     "last": Asked(dd.last("y", by="x"), _in_order("y", ("x",), is_last=True)),
     "collect": Asked(dd.collect("x"), _collected("x", is_set=False), ()),
     "collect_set": Asked(dd.collect_set("s"), _collected("s", is_set=True), ()),
+    "low x": Asked(dd.percentile("x", 0.3), _placed("x", lambda all_: plainly.percentile([*all_], 0.3))),
+    "median y": Asked(dd.median("y"), _placed("y", lambda all_: plainly.percentile([*all_], 0.5))),
+    "high x": Asked(
+        dd.percentile_disc("x", 0.7), _placed("x", lambda all_: plainly.percentile_disc(all_, 0.7))
+    ),
+    "mode x": Asked(dd.mode("x"), _most("x")),
+    "mode s": Asked(dd.mode("s"), _most("s")),
+    "texts": Asked(dd.string_agg("s", ", "), _texts(", ", once=False)),
+    "texts once": Asked(dd.string_agg("s", distinct=True), _texts("", once=True)),
+    "texts by": Asked(dd.string_agg("s", "+", by=[col.y.desc(), "x"]), _texts_by),
+    "sum of different": Asked(dd.sum_distinct("x"), _different(lambda all_: sum(all_))),
+    "mean of different": Asked(dd.avg_distinct("x"), _different(lambda all_: sum(all_) / len(all_))),
+    "about": Asked(dd.approx_count_distinct("x"), _added("count_distinct", lambda row: row[1]), 0),
+    "covariance": Asked(dd.covar_pop("x", "y"), _pairs(is_sample=False)),
+    "covariance of a sample": Asked(dd.covar_samp("x", col.y + 1), _pairs(is_sample=True)),
+    "skewness": Asked(dd.skewness("x"), _shape(3)),
+    "kurtosis": Asked(dd.kurtosis("x"), _shape(4)),
 }
 """By name: every kind of aggregate, of columns that may be null and of others."""
 

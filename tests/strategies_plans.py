@@ -178,8 +178,20 @@ def _constant(draw: Draw[object], source: Collection, made: list[Collection]) ->
 def _agg(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
     wide = source.select(g=_number(draw, source), u=_number(draw, source), w=_number(draw, source))
     keys = draw(st.sampled_from([("g",), ("g", "u"), ()]))
-    aggregates = {"n": dd.count(), "lo": dd.min("w"), "total": dd.sum("w")}
-    chosen = draw(st.sampled_from([("n",), ("lo",), ("n", "lo"), ("total",), ("n", "total")]))
+    aggregates = {"n": dd.count(), "lo": dd.min("w"), "total": dd.sum("w"), "often": dd.mode("w")}
+    aggregates |= {"mid": dd.percentile_disc("w", 0.5), "high": dd.percentile_disc("w", 0.9)}
+    sets = [
+        ("n",),
+        ("lo",),
+        ("n", "lo"),
+        ("total",),
+        ("n", "total"),
+        ("mid",),
+        ("high", "mid"),
+        ("n", "mid"),
+        ("often",),
+    ]
+    chosen = draw(st.sampled_from(sets))
     return wide.group_by(*keys).agg(**{name: aggregates[name] for name in chosen})  # type: ignore[misc, attr-defined]
 
 

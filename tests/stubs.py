@@ -103,6 +103,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from differential.aggregates import Aggregate
+from differential.collections.grouping_sets import GroupedBySets
 from differential.collections.groups import Grouped, _Key
 from differential.collections.handle import Name, Names
 from differential.collections.in_order.ordered import Ordered
@@ -211,7 +212,9 @@ def _second(name: str, same: Same, owner: type) -> str:
         says = inspect.getdoc(function) or ""
     if is_property:
         line = f"    @property\n{line}"
-    if re.search(r"(Grouped|NullOperators|Ordered)\[[CS]\]", line):  # of a collection: this is its base
+    if re.search(
+        r"(Grouped|GroupedBySets|NullOperators|Ordered)\[[CS]\]", line
+    ):  # of a collection: this is its base
         line += "  # type: ignore[type-var]"
     return f'{line}\n        """{says}"""\n'
 

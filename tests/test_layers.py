@@ -63,7 +63,7 @@ ROOMS = {
         "other_spellings",
         "kernels",
         "columns",
-        "aggregates expressions",
+        "group_statistics aggregates expressions",
         "spelled",
         "linear trace",
         "operators",

@@ -18,6 +18,7 @@ from reference_pages import differences, lines_of, names_in
 
 import differential as dd
 from differential import col
+from differential.collections.grouping_sets import GroupedBySets
 from differential.collections.in_order.ordered import Ordered
 from differential.columns.column_types import Kind
 from differential.expressions.expression import Expr
@@ -32,6 +33,7 @@ WRITTEN_AS = {
     "c": dd.Collection,
     "g": dd.Grouped,
     "o": Ordered,
+    "s": GroupedBySets,
     "x": Expr,
     "x.str": type(col.x.str),
     "x.dt": type(col.x.dt),

@@ -28,6 +28,18 @@ QUERIES = {
     for name in ("count", "sum", "avg", "variance", "min")
     if hasattr(dd, name)
 }
+if hasattr(dd, "percentile"):
+    QUERIES |= {
+        "median": {"median": dd.median("x")},
+        "4 percentiles": {f"p{p}": dd.percentile("v", p / 100) for p in (10, 50, 90, 99)},
+        "mode": {"mode": dd.mode("v")},
+        "count_distinct": {"n": dd.count_distinct("v")},
+        "approx_count_distinct": {"n": dd.approx_count_distinct("v")},
+        "sum_distinct": {"n": dd.sum_distinct("v")},
+        "corr": {"r": dd.corr("v", "x")},
+        "kurtosis": {"tails": dd.kurtosis("x")},
+        "collect": {"all": dd.collect("v")},
+    }
 if hasattr(dd, "avg"):
     QUERIES["sum of floats"] = {"total": dd.sum("x")}
     QUERIES["count, sum, avg, min"] = {
@@ -72,10 +84,12 @@ def main() -> None:
     """A line for each query and size."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rows", type=int, nargs="+")
-    sizes = parser.parse_args().rows
+    parser.add_argument("--queries", nargs="+", choices=QUERIES, default=list(QUERIES))
+    arguments = parser.parse_args()
+    sizes = arguments.rows
     print("| aggregates | rows of the group | load, s | change, ms | rows kept |")
     print("|---|---|---|---|---|")
-    for query in QUERIES:
+    for query in arguments.queries:
         measured(query, 1_000)
         for rows in sizes:
             load, change, kept = measured(query, rows)

@@ -11,7 +11,7 @@ from timely.user_code.call_site import call_site
 from timely.user_code.short_traces import in_short
 from timely.user_code.spellings import called_as
 
-from ..aggregates import COLLECTED, Aggregate, AggregateKind, NamedAggregate, count
+from ..aggregates import COLLECTED, OF_SETS, Aggregate, AggregateKind, NamedAggregate, count
 from ..columns.schema import Schema, SchemaSpec
 from ..errors import SchemaError
 from ..expressions.expression import Aliased, ColumnRef, Expr, ExprLike, Ordering, col
@@ -30,7 +30,7 @@ from .handle import Handle
 from .in_order.ordered import Ordered
 from .in_order.windows import WindowOperators
 
-__all__ = ["GroupOperators", "Grouped"]
+__all__ = ["GroupOperators", "Grouped", "named_aggregates"]
 
 C = TypeVar("C", bound=Handle)
 
@@ -101,6 +101,8 @@ _BY_TEXT: Final = {
     **{name: name for name in ("count_if", "stddev", "variance", "any_of", "all_of")},
     **{"mean": "avg", "nunique": "count_distinct", "n_unique": "count_distinct", "std": "stddev"},
     **{"var": "variance", "any": "any_of", "all": "all_of", "list": "collect", "set": "collect_set"},
+    **{name: name for name in ("median", "mode", "approx_count_distinct", "skewness", "kurtosis")},
+    **{"skew": "skewness", "kurt": "kurtosis"},
     "collect_list": "collect",
 }
 """Our functions by the texts that name aggregates of a column in pandas and PySpark."""
@@ -180,21 +182,19 @@ class Grouped(GroupSpellings[C], Generic[C]):
         however large the group; min and max logarithmic work. Rust: `reduce`, `count`, `threshold`; PySpark:
         `groupBy(…).agg(…)`. Law: at every time the answer is that of the collection at that time.
         """
-        aggregates = {**_by_alias(unnamed, aggregates), **aggregates}
-        if not aggregates:
-            raise SchemaError("agg needs at least one aggregate, as in agg(n=dd.count())")
+        aggregates = named_aggregates(unnamed, aggregates)
         for name, aggregate in aggregates.items():
-            if not isinstance(aggregate, Aggregate):
+            if aggregate.kind in OF_SETS:
                 raise SchemaError(
-                    f"agg({name}=…) takes dd.count(), dd.sum('x'), dd.min('x') or dd.max('x'), "
-                    f"not {aggregate!r}{_as_in_pandas(aggregate)}"
+                    f"agg({name}={aggregate.written()}): it is of rollup, cube and grouping_sets; in "
+                    "group_by all rows have all keys"
                 )
             if name in self.keys:
                 raise SchemaError(f"agg: {name!r} is a key already; choose another name")
             if self._balance is not None and aggregate.kind in COLLECTED:
                 raise SchemaError(
-                    f"agg({name}={aggregate.describe()}): a list has all values of its group, which are "
-                    "needed in one place; leave out balance= in group_by, or what is collected"
+                    f"agg({name}={aggregate.describe()}) needs all values of its group in one place; leave "
+                    "out balance= in group_by, or this aggregate"
                 )
             for column in sorted(aggregate.columns & self._replaced):
                 raise SchemaError(
@@ -308,6 +308,22 @@ def _key(key: object) -> str:
     raise SchemaError(
         f"group_by: {key!r:.80} needs a name, as in group_by(day=col.t.cast('date')), or alias('day')"
     )
+
+
+def named_aggregates(unnamed: tuple[object, ...], named: Mapping[str, object]) -> dict[str, Aggregate]:
+    """Return the aggregates of a call of `agg`, by name; raise SchemaError for anything else."""
+    given = {**_by_alias(unnamed, named), **named}
+    if not given:
+        raise SchemaError("agg needs at least one aggregate, as in agg(n=dd.count())")
+    aggregates: dict[str, Aggregate] = {}
+    for name, aggregate in given.items():
+        if not isinstance(aggregate, Aggregate):
+            raise SchemaError(
+                f"agg({name}=…) takes dd.count(), dd.sum('x'), dd.min('x') or dd.max('x'), "
+                f"not {aggregate!r}{_as_in_pandas(aggregate)}"
+            )
+        aggregates[name] = aggregate
+    return aggregates
 
 
 def _by_alias(unnamed: tuple[object, ...], others: Mapping[str, object]) -> dict[str, Aggregate]:

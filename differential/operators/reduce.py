@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -46,7 +46,9 @@ from differential.kernels.loading import prepare
 from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sums.accumulated import DECIMAL_MEAN, TOTAL
 from differential.kernels.sums.reduce_sums import prepare_sums, reduce_sums
+from differential.kernels.sweeps.selection import select
 from differential.operators.machine import Machine
+from differential.operators.reducing.group_values import GroupAnswers, Percentiles, are_plain
 from differential.operators.reducing.overflowing import FailedGroup, reduce_apart
 from differential.operators.reducing.window_parts import WindowFunctions
 from differential.operators.timed.sweep import SweepFunction, swept, swept_near
@@ -175,6 +177,11 @@ class FirstRows:
         return np.array([*self.symbols, (self.width, 0)], np.int64).T.copy()
 
 
+Reduction: TypeAlias = (
+    Aggregates | Accumulation | GroupFunction | SweepFunction | WindowFunctions | GroupAnswers | FirstRows
+)
+
+
 class ReduceMachine(Machine):
     """Reduces rows of `kw` key and `vw` value words; output: int64[kw + aggregate.words + 2, m], sorted.
 
@@ -188,7 +195,7 @@ class ReduceMachine(Machine):
         kw: int,
         vw: int,
         guards: int,
-        aggregate: Aggregates | Accumulation | GroupFunction | SweepFunction | WindowFunctions | FirstRows,
+        aggregate: Reduction,
         source: tuple[SharedTrace, Reader] | None = None,
         answers: SharedTrace | None = None,
     ) -> None:
@@ -236,15 +243,14 @@ class ReduceMachine(Machine):
         self._failed: list[FailedGroup] = []
         self._portions: Iterator[tuple[Int64s, Int64s]] | None = None  # between `advance` and `work`
         """Rows that are complete, in portions, each with the frontier behind it."""
+        self._is_plain = True
+        """False once a row was there less than not at all, or so often that sums may leave 64 bits."""
         self.rows_walked = 0
         """The number of rows of groups that it looked at to find the first ones; see `FirstRows`."""
         self._describe(aggregate)
         self._prepare()
 
-    def _describe(
-        self,
-        aggregate: Aggregates | Accumulation | GroupFunction | SweepFunction | WindowFunctions | FirstRows,
-    ) -> None:
+    def _describe(self, aggregate: Reduction) -> None:
         """Set what kernels are to do, in the form that they take."""
         kw, vw, guards = self.kw, self.vw, self.guards
         if isinstance(aggregate, FirstRows):
@@ -277,6 +283,8 @@ class ReduceMachine(Machine):
             prepare(reduce_first, "ttttlltt")
         else:
             prepare(collect_groups, "ttttll")
+            if isinstance(self.aggregate, Percentiles):
+                prepare(select, "tttltll")
 
     def show_rows(self, key: ShowRow, row: ShowRow, answer: ShowRow, names: Sequence[str] = ()) -> None:
         """Set how messages show keys, rows and answers; `names`: what they call the aggregates."""
@@ -448,8 +456,13 @@ class ReduceMachine(Machine):
         if isinstance(self.aggregate, SweepFunction) and self._is_little(ready, pending):
             layout = (self.kw, self.vw, self.guards)
             return swept_near(ready, tables, frontier, self.aggregate, layout)
+        if isinstance(self.aggregate, Percentiles) and self._is_plain and self._is_alone(ready, pending):
+            changes = self.aggregate.changes(ready, self.input, self.output.lines, self.kw, self.guards)
+            if changes is not None:
+                return changes, np.empty((self.kw + 1, 0), np.int64)
         groups, rows, answers, pended = collect_groups(ready, pending, *tables, frontier, self._shape)
-        if isinstance(self.aggregate, SweepFunction | WindowFunctions):
+        self._is_plain &= not isinstance(self.aggregate, Percentiles) or are_plain(rows[-1])
+        if isinstance(self.aggregate, SweepFunction | WindowFunctions | GroupAnswers):
             return swept(groups, rows, answers, self.aggregate, (self.kw, self.guards)), pended
         return self._call(groups, rows, answers, self.aggregate), pended
 
@@ -458,6 +471,13 @@ class ReduceMachine(Machine):
         return (
             self._reader is None and not pending.shape[1] and ready.shape[1] * NEAR_SHARE <= self.input.rows
         )
+
+    def _is_alone(self, ready: Int64s, pending: Int64s) -> bool:
+        """Return True if few rows change, all in one epoch, and outside of loops, where all rows before them
+        count.
+        """
+        is_straight = self.guards & (self.guards - 1) == 0
+        return is_straight and self._is_little(ready, pending) and len(set(ready[-2].tolist())) == 1
 
     def _first(
         self, first: FirstRows, ready: Int64s, pending: Int64s, frontier: Int64s

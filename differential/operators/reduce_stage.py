@@ -15,6 +15,7 @@ from differential.operators.ordered.machine import FirstMachine
 from differential.operators.ordered.windows import WindowOrder
 from differential.operators.reduce import Accumulation, Aggregates, GroupFunction, ReduceMachine
 from differential.operators.reducing.failed_groups import GroupFailures
+from differential.operators.reducing.group_values import GroupAnswers
 from differential.operators.timed.sweep import SweepFunction
 from differential.operators.vertices import Components, MachineVertex, show_schema
 from timely.building.stream import Feed, Stream
@@ -46,7 +47,7 @@ class DisplaySchemas(NamedTuple):
 def reduce_stage(
     source: Arranged | Sequence[Feed],
     widths: tuple[int, int],
-    aggregate: Aggregates | Accumulation | GroupFunction | SweepFunction | InOrder,
+    aggregate: Aggregates | Accumulation | GroupFunction | SweepFunction | GroupAnswers | InOrder,
     shown: DisplaySchemas | None = None,
     *,
     shares: bool,

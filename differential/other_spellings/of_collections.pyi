@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from differential.aggregates import Aggregate
+from differential.collections.grouping_sets import GroupedBySets
 from differential.collections.groups import Grouped, _Key
 from differential.collections.handle import Name, Names
 from differential.collections.in_order.ordered import Ordered
@@ -162,6 +163,11 @@ class CollectionSpellings:
 
     def join_where(self: S, other: S, *predicates: ExprLike, suffix: str | None = "_right") -> S:
         """The same as `theta_join(other, predicates)`, in Polars' form."""
+
+    def groupingSets(
+        self: S, sets: Sequence[Sequence[str]], *keys: _Key | Sequence[_Key], **named: ExprLike
+    ) -> GroupedBySets[S]:  # type: ignore[type-var]
+        """The same as `grouping_sets`."""
 
 class GroupSpellings(Generic[C]):
     """Second spellings of methods of groups."""

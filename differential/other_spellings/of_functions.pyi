@@ -14,6 +14,7 @@ from differential.aggregates import collect as array_agg
 from differential.aggregates import collect as collect_list
 from differential.aggregates import count as len
 from differential.aggregates import count_distinct as countDistinct
+from differential.aggregates import count_if as countIf
 from differential.aggregates import stddev as std
 from differential.aggregates import stddev as stddev_samp
 from differential.aggregates import variance as var
@@ -52,6 +53,13 @@ from differential.expressions.expression import coalesce as nvl
 from differential.expressions.expression import col as column
 from differential.expressions.expression import greatest as max_horizontal
 from differential.expressions.expression import least as min_horizontal
+from differential.group_statistics import approx_count_distinct as approxCountDistinct
+from differential.group_statistics import approx_count_distinct as approx_n_unique
+from differential.group_statistics import percentile as percentile_cont
+from differential.group_statistics import skewness as skew
+from differential.group_statistics import string_agg as listagg
+from differential.group_statistics import string_agg as str_join
+from differential.group_statistics import sum_distinct as sumDistinct
 from differential.spelled import asc as asc
 from differential.spelled import asc_nulls_first as asc_nulls_first
 from differential.spelled import asc_nulls_last as asc_nulls_last
@@ -63,10 +71,17 @@ from differential.spelled import ilike as ilike
 from differential.spelled import isnotnull as isnotnull
 from differential.spelled import negate as negate
 from differential.spelled import negate as negative
+from differential.spelled import percentile_approx as approx_percentile
+from differential.spelled import percentile_approx as percentile_approx
 from differential.spelled import stddev_pop as stddev_pop
+from differential.spelled import string_agg_distinct as listagg_distinct
+from differential.spelled import string_agg_distinct as string_agg_distinct
 from differential.spelled import var_pop as var_pop
 
 __all__ = [
+    "approxCountDistinct",
+    "approx_n_unique",
+    "approx_percentile",
     "arccos",
     "arcsin",
     "arctan",
@@ -87,6 +102,7 @@ __all__ = [
     "collect_list",
     "column",
     "countDistinct",
+    "countIf",
     "date_sub",
     "dateadd",
     "datepart",
@@ -99,6 +115,8 @@ __all__ = [
     "isnotnull",
     "lcase",
     "len",
+    "listagg",
+    "listagg_distinct",
     "ln",
     "max_by",
     "max_horizontal",
@@ -108,6 +126,8 @@ __all__ = [
     "negate",
     "negative",
     "nvl",
+    "percentile_approx",
+    "percentile_cont",
     "pow",
     "regexp",
     "regexp_like",
@@ -116,11 +136,15 @@ __all__ = [
     "shiftRight",
     "shiftRightUnsigned",
     "sign",
+    "skew",
     "some",
     "std",
     "stddev_pop",
     "stddev_samp",
+    "str_join",
+    "string_agg_distinct",
     "substr",
+    "sumDistinct",
     "toDegrees",
     "toRadians",
     "to_unix_timestamp",

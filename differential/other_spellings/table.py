@@ -17,10 +17,7 @@ _GROUP: Final = "group_by('key').agg(n=dd.count(), total=dd.sum('x'))"
 _ORDER: Final = "order_by(col.x.desc(), 'y').limit(10); a collection has no order"
 _READ: Final = "a dataflow is built here, not run; name it by .output('name') and read flow.output('name')"
 _CHANGES: Final = "a collection changes with its input by itself; nothing has to be kept or asked for anew"
-_SUBTOTALS: Final = (
-    "group_by('a', 'b').agg(n=dd.count()) and group_by('a').agg(n=dd.count()).with_columns(b=dd.lit(None, "
-    "'string')), together by concat: a group_by for each set of keys"
-)
+_SUBTOTALS: Final = "rollup('a', 'b').agg(n=dd.count()) of the collection, or cube, or grouping_sets"
 _WHOLE: Final = "agg(n=dd.count(), total=dd.sum('x')) of all rows, or group_by().reduce(function, schema)"
 _NAMED: Final = "a name in Python: later = collection; dd.imported reads what another dataflow exports"
 _PIVOT: Final = "group_by('key').agg(a=dd.sum(dd.when(col.p == 'a').then(col.x)), …)"
@@ -71,7 +68,7 @@ _COLLECTION_NAMES: Final[dict[str, str | Same]] = {
     **dict.fromkeys(
         ("fill_nan", "drop_nans", "interpolate"), "with_columns(x=dd.when(col.x.is_nan()).then(0))"
     ),
-    **dict.fromkeys(("rollup", "cube", "groupingSets", "grouping_sets"), _SUBTOTALS),
+    "groupingSets": Same("grouping_sets"),
     **dict.fromkeys(("crosstab", "unstack", "to_dummies"), _PIVOT),
     **dict.fromkeys(("approxQuantile", "corr", "cov", "freqItems", "stat", "null_count", "product"), _WHOLE),
     **dict.fromkeys(("n_unique", "max_horizontal", "min_horizontal", "mean_horizontal", "fold"), _WHOLE),
@@ -161,7 +158,9 @@ _GROUP_NAMES: Final[dict[str, str | Same]] = {
     "len": Same("_len"),
     **dict.fromkeys(("orderBy", "sort"), Same("order_by")),
     **dict.fromkeys(("applyInPandas", "applyInArrow", "apply", "map_groups", "cogroup"), _REDUCE),
-    **dict.fromkeys(("median", "quantile", "mode"), _REDUCE),
+    "median": "agg(m=dd.median('x'))",
+    "mode": "agg(m=dd.mode('x'))",
+    "quantile": "agg(p=dd.percentile('x', 0.9)), or dd.percentile_disc for one of the values",
     **dict.fromkeys(("applyInPandasWithState", "transformWithState", "transformWithStateInPandas"), _REDUCE),
     **dict.fromkeys(("rollup", "cube", "groupingSets", "grouping_sets"), _SUBTOTALS),
     "pivot": _PIVOT.removeprefix("group_by('key')."),
@@ -246,7 +245,16 @@ _FUNCTION_NAMES: Final[dict[str, str | Same]] = {
     "toRadians": Same("radians"),
     # What is written another way.
     "n_unique": "dd.count_distinct('x'), which leaves nulls out; Polars' n_unique counts null",
-    "approx_count_distinct": "dd.count_distinct('x'): answers here are exact",
+    "approxCountDistinct": Same("approx_count_distinct"),
+    "approx_n_unique": Same("approx_count_distinct"),
+    **dict.fromkeys(("listagg", "str_join"), Same("string_agg")),
+    **dict.fromkeys(("listagg_distinct", "string_agg_distinct"), Same("spelled.string_agg_distinct")),
+    **dict.fromkeys(("percentile_approx", "approx_percentile"), Same("spelled.percentile_approx")),
+    "percentile_cont": Same("percentile"),
+    "sumDistinct": Same("sum_distinct"),
+    "countIf": Same("count_if"),
+    "skew": Same("skewness"),
+    "quantile": "dd.percentile('x', 0.9), or dd.percentile_disc for one of the values",
     "mean_horizontal": "(x + y) / 2",
     "implode": "dd.collect('x'), which leaves nulls out and has the values in order",
     "list_agg": "dd.collect('x')",
@@ -257,7 +265,6 @@ _FUNCTION_NAMES: Final[dict[str, str | Same]] = {
     **dict.fromkeys(("sum_horizontal",), "x + y; where null counts as 0, x.fill_null(0) + y.fill_null(0)"),
     "head": "dd.first('x', by='time')",
     "tail": "dd.last('x', by='time')",
-    **dict.fromkeys(("median", "percentile", "percentile_approx", "quantile", "mode", "corr"), _REDUCE),
     "Window": _WINDOW,
     "shift": "over('key', by='time').with_columns(before=dd.lag('x')), of a collection",
     "merge_asof": "left.asof_join(right, on='key', left_time='at', right_time='since')",
@@ -314,18 +321,16 @@ _MAP: Final = "map(function, schema), of a collection: a Python function of each
 _LISTS: Final = (
     "x.list.get(0), x.list.has(value), dd.size(x); the rest by map(function, schema), of a collection"
 )
-_EXACT: Final = "dd.count_distinct('x'), or reduce(function, schema) of groups: answers here are exact"
+_EXACT: Final = (
+    "dd.approx_count_distinct('x'), dd.percentile('x', 0.9), or reduce(function, schema) of groups"
+)
 _TIMES: Final = "x.dt.year(), x.dt.add_days(1), dd.date_format(x, '%d.%m.%Y'), x.cast('timestamp')"
 _SIZES: Final = "window('time', dd.tumbling(minutes=5)), of a collection, or x.dt.date_trunc('month')"
 _MATH: Final = r"a(cos|sin|tan)h|cot|csc|sec|"
 _FUNCTION_FAMILIES: Final = (
-    (r"(hll|kll|theta|tuple|count_min|bitmap|approx|histogram)_\w+|approxCountDistinct", _EXACT),
-    (r"regr_\w+|covar_\w+|(try_)?(avg|sum)(_distinct|Distinct)?|sum_?[dD]istinct|kurtosis|skewness", _REDUCE),
-    (
-        r"(listagg|string_agg)(_distinct)?|product|bit_(and|or|xor)|collect_union|counter_diff|max_by\w+",
-        _REDUCE,
-    ),
-    (r"vector_(avg|sum)|grouping(_id)?|schema_of_variant_agg", _REDUCE),
+    (r"(hll|kll|theta|tuple|count_min|bitmap|approx|histogram)_\w+", _EXACT),
+    (r"regr_\w+|try_(avg|sum)|product|bit_(and|or|xor)|collect_union|counter_diff|max_by\w+", _REDUCE),
+    (r"vector_(avg|sum)|schema_of_variant_agg", _REDUCE),
     (
         r"(try_)?(arrays?|map|variant|st|vector|xpath|json|transform|zip)_\w+|xpath|sort_array|slice|flatten",
         _LISTS,
@@ -545,7 +550,11 @@ _METHOD_FAMILIES: Final = (
         _GROUPED,
     ),
     (
-        r"median|mode|(approx_)?quantile|kurtosis|skew|entropy|product|value_counts|hist|dot|q?cut|nan_m(ax|in)",
+        r"(approx_)?quantile|median|mode|kurtosis|skew",
+        "group_by('key').agg(m=dd.median('x'), s=dd.skewness('x'), p=dd.percentile('x', 0.9))",
+    ),
+    (
+        r"entropy|product|value_counts|hist|dot|q?cut|nan_m(ax|in)",
         _GROUPS_REDUCED,
     ),
     (r"bin_\w+", _GROUPS_REDUCED),

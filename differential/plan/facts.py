@@ -14,6 +14,7 @@ from .nodes import (
     ConstantRows,
     Distinct,
     Filter,
+    GroupValues,
     Input,
     Join,
     JoinAll,
@@ -65,7 +66,17 @@ def is_consolidated(node: Node) -> bool:
     ):
         node = node.children[0]
     return isinstance(
-        node, Consolidate | Distinct | Accumulate | Keys | Reduce | ReduceFunction | Sweep | TopK | OverWindow
+        node,
+        Consolidate
+        | Distinct
+        | Accumulate
+        | Keys
+        | Reduce
+        | ReduceFunction
+        | Sweep
+        | TopK
+        | OverWindow
+        | GroupValues,
     )
 
 
@@ -87,7 +98,11 @@ def group_keys(node: Node) -> tuple[str, ...] | None:
                 if name in later and isinstance(expr, ColumnRef)
             }
         node = node.children[0]
-    if not isinstance(node, Accumulate | Reduce) or not node.keys or not set(node.keys) <= set(later):
+    if (
+        not isinstance(node, Accumulate | Reduce | GroupValues)
+        or not node.keys
+        or not set(node.keys) <= set(later)
+    ):
         return None
     return tuple(later[key] for key in node.keys)
 
@@ -119,7 +134,7 @@ def is_set(node: Node) -> bool:
     """
     if isinstance(node, Input):
         return node.mode == "upsert"
-    if isinstance(node, Distinct | Accumulate | Keys | Reduce):
+    if isinstance(node, Distinct | Accumulate | Keys | Reduce | GroupValues):
         return True
     if isinstance(node, TopK) and (
         (node.limit == 1 and not node.ties) or (node.rank is not None and node.rank[1] == "row_number")
@@ -152,7 +167,7 @@ def is_small(node: Node) -> bool:
         return True
     if isinstance(node, ConstantRows):
         return bool(node.table.num_rows <= _SMALL_SIDE)
-    if isinstance(node, Accumulate | Reduce):
+    if isinstance(node, Accumulate | Reduce | GroupValues):
         return not node.keys
     if isinstance(node, TopK):
         return not node.keys and node.limit <= _SMALL_SIDE and not node.ties

@@ -55,7 +55,7 @@ class Run:
     ranges   int64[columns, 2]: bounds of each column's values (not always tight)
     """
 
-    __slots__ = ("_total", "bytes", "compacted", "directory", "line", "memory", "ranges")
+    __slots__ = ("_sums", "_total", "bytes", "compacted", "directory", "line", "memory", "ranges")
 
     def __init__(self, line: Int64s, ranges: Int64s, memory: Int64s, compacted: bytes) -> None:
         self.line = line
@@ -64,6 +64,7 @@ class Run:
         self.bytes = memory.nbytes
         self.compacted = compacted  # the `since` to which its times were advanced, b"" for none
         self._total: int | None = None
+        self._sums: Int64s | None = None
         self.directory = None if self.rows < DIRECTORY_ROWS_MIN else self._build_directory()
 
     def __deepcopy__(self, memo: dict[int, object]) -> Run:
@@ -146,6 +147,27 @@ class Run:
             decode_column(table, 0, last, 0, self.rows, diffs, 0)
             self._total = int(diffs.sum())
         return self._total
+
+    def sums(self, rows: int) -> Int64s:
+        """Return the sums of the differences of the first 0, `rows`, 2 · `rows`, … rows, modulo 2⁶⁴; none if
+        all differences are equal.
+
+        They are computed at the first call, which says how many rows it is from then on.
+        """
+        if self._sums is None:
+            low, high = self.ranges[-1].tolist()
+            self._sums = np.empty(0, np.int64) if low == high else self._sums_of(rows)
+            self.bytes += self._sums.nbytes
+        return self._sums
+
+    def _sums_of(self, rows: int) -> Int64s:
+        sums: Int64s = np.zeros(self.rows // rows + 1, np.int64)
+        table, last = self.line.reshape(1, -1), self.ranges.shape[0] - 1
+        block: Int64s = np.empty((1, rows), np.int64)
+        for at in range(1, sums.shape[0]):
+            decode_column(table, 0, last, (at - 1) * rows, rows, block, 0)
+            sums[at] = sums[at - 1] + block.sum()
+        return sums
 
     def words(self) -> Int64s:
         """Return all rows, as words."""

@@ -447,6 +447,16 @@ class Trace:
         except OverflowError:
             raise row_overflow([self.words(), *besides], self.show) from None
 
+    def sums(self, rows: int) -> tuple[Int64s, Int64s]:
+        """Return `Run.sums` of all runs, one after another, and where those of each line of the table begin;
+        -1: it has none.
+        """
+        sums = [run.sums(rows) for run in self._runs]
+        sizes = np.array([0, *(each.shape[0] for each in sums), 0], np.int64)
+        starts: Int64s = np.cumsum(sizes[:-1])
+        starts[sizes[1:] == 0] = -1
+        return np.concatenate([*sums, np.empty(0, np.int64)]), starts
+
     def parts(self) -> tuple[Sequence[Run], Int64s]:
         """Return all rows: those in runs, and the others in an array of the caller's own."""
         return tuple(self._runs), self._head_words().copy()

@@ -379,16 +379,16 @@ def _of_numbers(name: str, known: dict[float, int], number: int) -> float | None
     if name == "sum":
         return int(total) if all(isinstance(value, int) for value in known) else _rounded(total)
     if name == "avg":
-        return _divided(total, number)
+        return divided(total, number)
     squares = sum((Fraction(value) ** 2 * count for value, count in known.items()), Fraction(0))
     below = number * number if name.endswith("_pop") else number * (number - 1)
-    found = _divided(number * squares - total**2, below)
+    found = divided(number * squares - total**2, below)
     if name.startswith("variance"):
         return found
     return math.nan if found < 0 else math.sqrt(found)
 
 
-def _divided(exact: Fraction, below: int) -> float:
+def divided(exact: Fraction, below: int) -> float:
     """The nearest float divided by `below`, as if floats had exponents without end."""
     if exact == 0:
         return 0.0

@@ -15,6 +15,7 @@ from typing import cast
 
 from reference import collection as plainly
 from reference import ordered_windows as windows
+from reference import statistics
 from reference.collection import Collection as Rows
 from reference.collection import Row
 from reference.expressions import NoValue, value_in_row
@@ -138,6 +139,8 @@ class _Interpreter:
                     lambda key, group: call(key, list(group.items())),
                     keys=len(node.keys),
                 )
+            case n.GroupValues():
+                return _of_values(node, _picked(rows, over, node.rows.names))
             case n.TopK():
                 return _top_k(node, _picked(rows, over, node.rows.names))
             case n.Consolidate() | n.Inspect() | n.IntoStream() | n.Output():
@@ -235,6 +238,22 @@ def _top_k(node: n.TopK, rows: Rows) -> Rows:
     kind = None if node.rank is None else node.rank[1]
     count = len(node.order)
     return plainly.top_k(rows, order, span, len(node.keys), kind, lambda row: row[:count], ties=node.ties)
+
+
+def _of_values(node: n.GroupValues, rows: Rows) -> Rows:
+    """Percentiles of whole numbers."""
+    found: Rows = Counter()
+    for key, group in plainly.groups(rows, len(node.keys)).items():
+        there = {cast("int | None", value): count for (value,), count in group.items() if count > 0}
+        values = statistics.values_there({v: count for v, count in there.items() if v is not None})
+        row: list[Hashable] = [*key]
+        for call in node.calls:
+            fraction = cast("float", call.option)
+            assert call.kind == "percentile_disc", "others are no whole numbers"
+            row.append(statistics.percentile_disc(values, fraction) if values else None)
+        if there:
+            found[tuple(row)] += 1
+    return found
 
 
 def _place(value: object, turn: SortDirection) -> tuple[int, int]:

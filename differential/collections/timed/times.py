@@ -25,7 +25,7 @@ from ...linear.shapes import (
 )
 from ...other_spellings import written_as
 from ...plan.nodes import Concat, During, Filter, OnTime, Select, Slide, Sweep
-from ..groups import GroupOperators
+from ..grouping_sets import SubtotalOperators
 from ..handle import Name, Names, in_innermost_loop, name_of, names_of
 
 __all__ = ["TimeOperators"]
@@ -33,10 +33,10 @@ __all__ = ["TimeOperators"]
 _START, _STOP = "(from epoch)", "(to epoch)"
 _TIME, _SIDE = "(time)", "(side)"
 
-H = TypeVar("H", bound=GroupOperators)
+H = TypeVar("H", bound=SubtotalOperators)
 
 
-class TimeOperators(GroupOperators):
+class TimeOperators(SubtotalOperators):
     """Operators that use a column of times, or epochs."""
 
     @written_as(

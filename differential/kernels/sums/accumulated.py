@@ -23,6 +23,12 @@ Each word of an answer has a column in the table `aggregates`:
     DECIMAL_MEAN  the digits of the decimal nearest to it, divided by the count; halves away from zero
     VARIANCE, DEVIATION               (n · Σx² − (Σx)²) / n², exact above the line; its root
     SAMPLE_VARIANCE, SAMPLE_DEVIATION the same over n · (n − 1)
+    COVARIANCE, SAMPLE_COVARIANCE     (n · Σxy − Σx · Σy) over the same; `moments.py` has these
+    FLAG_OF_SPREAD                    1 if the values differ
+    SKEWNESS, KURTOSIS                of the third and fourth powers
+
+Of these last, `at`, `limbs` and `digits` are components: of Σx, Σy and Σxy; of Σx, Σx² and Σx³, behind which
+is Σx⁴.
 """
 
 from __future__ import annotations
@@ -52,6 +58,7 @@ from differential.kernels.sums.limbs import (
     set_word,
     settle,
 )
+from differential.kernels.sums.moments import covariance_word, moment_word, number_at
 from progress.compiled.kernel import Int64s, kernel
 
 COUNT: Final = 0
@@ -67,6 +74,11 @@ DEVIATION: Final = 9
 SAMPLE_VARIANCE: Final = 10
 SAMPLE_DEVIATION: Final = 11
 DECIMAL_MEAN: Final = 12
+COVARIANCE: Final = 13
+SAMPLE_COVARIANCE: Final = 14
+FLAG_OF_SPREAD: Final = 15
+SKEWNESS: Final = 16
+KURTOSIS: Final = 17
 
 REFUSED: Final = 7
 """The line of the table in which a kernel notes that an answer does not fit."""
@@ -75,15 +87,6 @@ DECIMAL_LARGEST: Final = 10**18 - 1
 """The most digits of a decimal: some more would fit the word, but not the type of the column."""
 
 _NEGATIVE_INFINITE_WORD: Final = -1 - INFINITE_WORD
-
-
-@kernel
-def number_at(totals: Int64s, at: int, limbs: int, room: int) -> Int64s:
-    """Return an unsettled number (`limbs.py`) of `limbs` limbs from `at` on, with `room` more."""
-    number = np.zeros(limbs + room, np.int64)
-    for index in range(limbs):
-        number[index] = totals[at + index]
-    return number
 
 
 @kernel
@@ -196,7 +199,7 @@ def answer_and_excess(totals: Int64s, aggregates: Int64s, column: int) -> tuple[
     count = np.int64(1) if gate < 0 else totals[gate]
     if what == FLAG:
         return np.int64(count != 0), excess
-    if what in (FLAG_OF_TWO, SAMPLE_VARIANCE, SAMPLE_DEVIATION) and count < 2:
+    if what in (FLAG_OF_TWO, SAMPLE_VARIANCE, SAMPLE_DEVIATION, SAMPLE_COVARIANCE) and count < 2:
         return np.int64(0), excess
     if what == FLAG_OF_TWO:
         return np.int64(1), excess
@@ -216,4 +219,9 @@ def answer_and_excess(totals: Int64s, aggregates: Int64s, column: int) -> tuple[
         return mean_word(totals, at, limbs, count), excess
     if what == DECIMAL_MEAN:
         return decimal_mean_word(totals, at, digits, count)
+    if what in (COVARIANCE, SAMPLE_COVARIANCE):
+        below = count - 1 if what == SAMPLE_COVARIANCE else count
+        return covariance_word(totals, (at, limbs, digits), count, below), excess
+    if what >= FLAG_OF_SPREAD:
+        return moment_word(what - FLAG_OF_SPREAD, totals, (at, limbs, digits), count), excess
     return variance_word(what, totals, at, limbs, digits, count), excess

@@ -7,11 +7,12 @@ add up, so a key has as many lines as it has components, however many rows it ha
     TRUE      1 if it is true                      FALSE     1 if it is false
     WHOLE     a whole number, in limbs             WHOLE_SQUARE, FLOAT_SQUARE    their squares
     FLOAT     a float, exactly, in limbs; the components behind these count NaN, inf and -inf
+    FLOAT_PRODUCT, FLOAT_CUBE, FLOAT_FOURTH    of two floats of the row; of one, its third and fourth power
 
 A number is a sign and *limbs*: pieces of 32 bits, of which limb i counts 2³²ⁱ; those of floats begin at
-2⁻¹⁰⁸⁸, of their squares at 2⁻²¹⁷⁶, below the least that exists. Each limb is a component of its own, and most
-are 0 and not written: sums of floats are exact, whatever the order, and sums of whole numbers are right
-although partial sums may leave 64 bits. `accumulated.py` computes answers from components.
+2⁻¹⁰⁸⁸, of their squares at 2⁻²¹⁷⁶, and so on, below the least that exists. Each limb is a component of its
+own, and most are 0 and not written: sums of floats are exact, whatever the order, and sums of whole numbers
+are right although partial sums may leave 64 bits. `accumulated.py` computes answers from components.
 """
 
 from __future__ import annotations
@@ -32,11 +33,16 @@ WHOLE: Final = 4
 FLOAT: Final = 5
 WHOLE_SQUARE: Final = 6
 FLOAT_SQUARE: Final = 7
+FLOAT_PRODUCT: Final = 8
+FLOAT_CUBE: Final = 9
+FLOAT_FOURTH: Final = 10
 
 WHOLE_LIMBS: Final = 2
 WHOLE_SQUARE_LIMBS: Final = 4
 FLOAT_LIMBS: Final = 67
 FLOAT_SQUARE_LIMBS: Final = 133
+FLOAT_CUBE_LIMBS: Final = 199
+FLOAT_FOURTH_LIMBS: Final = 265
 FLOAT_BASE: Final = -1088
 """The exponent of limb 0 of a float."""
 NOT_FINITE: Final = 3
@@ -50,6 +56,8 @@ _FRACTION_BITS: Final = 52
 _EXPONENTS: Final = 2047
 _ALL_BUT_SIGN: Final = 0x7FFF_FFFF_FFFF_FFFF
 _WEIGHT_MAX: Final = 1 << 30
+_PRODUCT_LIMBS: Final = 8
+"""Limbs of four mantissas, and of a shift by less than a limb."""
 
 
 @small_kernel
@@ -96,6 +104,66 @@ def split_number(kind: int, word: int, limbs: Int64s) -> tuple[int, int]:
     return sign, shift_limbs(limbs, position)
 
 
+@small_kernel
+def float_parts(word: int) -> tuple[int, int, int]:
+    """Return the sign, the mantissa and the position of its lowest bit, from 2⁻¹⁰⁸⁸ on, of a float.
+
+    A sign of 0: it is not finite.
+    """
+    bits = word ^ ((word >> 63) & _ALL_BUT_SIGN)
+    exponent = (bits >> _FRACTION_BITS) & _EXPONENTS
+    mantissa = bits & ((np.int64(1) << _FRACTION_BITS) - 1)
+    if exponent == _EXPONENTS:
+        return np.int64(0), mantissa, np.int64(0)
+    if exponent > 0:
+        mantissa |= np.int64(1) << _FRACTION_BITS
+    exponent += exponent == 0
+    return np.int64(-1) if bits < 0 else np.int64(1), mantissa, exponent - 1075 - FLOAT_BASE
+
+
+@small_kernel
+def multiply_in_place(product: Int64s, mantissa: int) -> None:
+    """Multiply a number of limbs, each in [0, 2³²), by a mantissa of 53 bits. Requires: room."""
+    low, high = mantissa & LIMB, mantissa >> LIMB_BITS
+    carry = before = np.int64(0)
+    for index in range(product.shape[0]):
+        limb = product[index]
+        first, second = limb * low, before * high  # the first may wrap, and its bits are right
+        total = (first & LIMB) + (second & LIMB) + carry
+        product[index] = total & LIMB
+        carry = ((first >> LIMB_BITS) & LIMB) + (second >> LIMB_BITS) + (total >> LIMB_BITS)
+        before = limb
+
+
+@kernel
+def add_products(words: Int64s, row: int, makers: Int64s, maker: int, totals: Int64s) -> None:
+    """Add the limbs of a product of floats, or of a power of one, for a row to the totals.
+
+    Of a product, the third line of the makers has the word of the other value. Where one is null, the word of
+    both is that of 0.
+    """
+    kind, base = makers[0, maker], makers[3, maker]
+    sign, mantissa, position = float_parts(words[makers[1, maker], row])
+    other_sign, other, other_position = sign, mantissa, position
+    factors = kind - FLOAT_CUBE + 2
+    if kind == FLOAT_PRODUCT:
+        other_sign, other, other_position = float_parts(words[makers[2, maker], row])
+    if sign == 0 or other_sign == 0:  # the components behind the limbs of a float count it
+        return
+    product = np.zeros(_PRODUCT_LIMBS, np.int64)
+    product[0], product[1] = mantissa & LIMB, mantissa >> LIMB_BITS
+    for _ in range(factors):
+        multiply_in_place(product, other)
+        sign, position = sign * other_sign, position + other_position
+    shift, first = position & 31, position >> 5
+    for index in range(_PRODUCT_LIMBS - 1, 0, -1):
+        product[index] = ((product[index] << shift) & LIMB) | (product[index - 1] >> (LIMB_BITS - shift))
+    product[0] = (product[0] << shift) & LIMB
+    for index in range(_PRODUCT_LIMBS):
+        if product[index] != 0:
+            add_amount(totals, base + first + index, sign * product[index], words[words.shape[0] - 1, row])
+
+
 @kernel
 def with_room(out: Int64s, out_rows: int, more: int) -> Int64s:
     """Return `out` with its first `out_rows` rows and room for `more`, or a larger one with the same rows."""
@@ -127,7 +195,10 @@ def add_component(words: Int64s, row: int, makers: Int64s, maker: int, limbs: In
     if kind == ROWS:
         add_amount(totals, base, np.int64(1), diff)
         return
-    if flag >= 0 and words[flag, row] == 0:
+    if kind != FLOAT_PRODUCT and flag >= 0 and words[flag, row] == 0:
+        return
+    if kind >= FLOAT_PRODUCT:
+        add_products(words, row, makers, maker, totals)
         return
     value = words[makers[1, maker], row]
     if kind <= FALSE:
@@ -161,7 +232,8 @@ def components_of(words: Int64s, kw: int, makers: Int64s) -> Int64s:
     """Return rows (key, component, time, diff), int64[kw + 3, ·]; neighbours of one key and time are summed.
 
     words    int64[≥ kw + 2, n]: rows, the key words first, time and diff last
-    makers   int64[4, k]: kind, word of the value, word that is 0 if it is null (-1: never), first component
+    makers   int64[4, k]: kind, word of the value, word that is 0 if it is null (-1: never; of a product the
+             word of the other value), first component
     Raises OverflowError if a limb · diff leaves 64 bits; then value · diff does.
     Cost: O(n · k). Rows in the order of their keys leave the fewest behind.
     """
@@ -170,7 +242,7 @@ def components_of(words: Int64s, kw: int, makers: Int64s) -> Int64s:
     for maker in range(makers.shape[1]):
         room = max(room, makers[3, maker])
     # Behind the totals: the first component with an amount, and the one behind the last.
-    totals = np.zeros(room + FLOAT_SQUARE_LIMBS + 3, np.int64)
+    totals = np.zeros(room + FLOAT_FOURTH_LIMBS + 3, np.int64)
     last = totals.shape[0] - 1
     first, stop = last, np.int64(0)
     limbs = np.zeros(5, np.int64)

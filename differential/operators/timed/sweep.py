@@ -25,6 +25,7 @@ from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sweeps.near import NEAREST, SESSIONS, rows_near
 from differential.kernels.sweeps.sweep import nearest_answers, session_answers
 from differential.operators.reducing.frames import window_answers
+from differential.operators.reducing.group_values import GroupAnswers
 from differential.operators.reducing.window_parts import WindowFunctions
 
 __all__ = ["Rule", "SweepFunction", "swept", "swept_near"]
@@ -84,7 +85,7 @@ def swept(
     groups: Int64s,
     rows: Int64s,
     history: Int64s,
-    function: SweepFunction | WindowFunctions,
+    function: SweepFunction | WindowFunctions | GroupAnswers,
     layout: tuple[int, int],
 ) -> Int64s:
     """Return corrections, sorted and consolidated, for the groups of `collect_groups`; layout: kw, guards."""
@@ -95,6 +96,8 @@ def swept(
     bounds = np.ascontiguousarray(groups[kw + 1 : kw + 3])
     if isinstance(function, WindowFunctions):
         answers = window_answers(rows, bounds, function)
+    elif isinstance(function, GroupAnswers):
+        answers = function.answers(rows, bounds)
     else:
         answers = _KERNELS[function.rule](rows, bounds, np.array(function.options, np.int64))
     # A key's groups are neighbours, times ascending; they have one history.

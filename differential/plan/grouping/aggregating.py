@@ -1,9 +1,11 @@
 """Turn `agg` into operators, also when it computes several aggregates of different classes.
 
     added      sums of any kind: one `Accumulate` of the rows for all of them, constant work per change
-    distinct   count_distinct: the distinct values, once each, are one more source of the same `Accumulate`
+    distinct   count_distinct, sum_distinct …: the distinct values, once each, are one more source of the same
+               `Accumulate`; so are the registers of approx_count_distinct
     chosen     min, argmin, first, collect …: one operator each, whose one answer per group goes into the same
-               `Accumulate`
+               `Accumulate`. All percentiles of a column are one operator
+    composed   corr …: computed of the answers of others
 
 So one operator makes the whole row of a group. A single chosen aggregate is that operator alone.
 """
@@ -12,13 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ...aggregates import ADDED, CHOSEN, Aggregate
-from ...expressions.expression import ColumnRef, Expr
+from ...aggregates import ADDED, CHOSEN, COLLECTED, DISTINCT, OF_FLOATS, OF_PAIRS, PERCENTILES, Aggregate
+from ...errors import ExpressionError
+from ...expressions.expression import ColumnRef, Expr, col, when
+from ...expressions.types import type_of
 from ...operators.ordered.layout import SortDirection
 from ...skew.balance import Balance
 from ..nodes import Accumulate, AddedColumn, Distinct, Filter, Node, OrderBy, Reduce, Select, check_order
-from .choosing import best_value, first_value
-from .collecting import collected
+from .choosing import best_value, first_value, most_frequent
+from .collecting import collected, percentiles_of
+from .composing import estimate, flattened, registers
 from .computing import order_of, with_columns
 from .dividing import divided
 
@@ -40,26 +45,88 @@ def aggregated(
     `balance` divides the groups of chosen aggregates among units.
     """
     source, named = _with_arguments(add, source, keys, aggregates)
-    chosen = {
-        name: _chosen(add, source, keys, name, a, balance) for name, a in named.items() if _is_chosen(a)
-    }
-    if len(chosen) == len(named) == 1:
+    flat, finals = flattened(named)
+    chosen = _all_chosen(add, source, keys, flat, balance)
+    if len(chosen) == len(named) and len(set(chosen.values())) == 1:
         return next(iter(chosen.values()))
-    needed: list[Node] = [source] if len(chosen) < len(named) else []
-    needed += [node for node in chosen.values() if node not in needed]
+    needed: list[Node] = [source] if len(chosen) < len(flat) else []
+    needed += dict.fromkeys(chosen.values())
     others: list[Node] = []
     added: list[AddedColumn] = []
-    for name, aggregate in named.items():
+
+    def other(node: Node) -> int:
+        if node not in others:
+            others.append(node)
+        return len(needed) + others.index(node)
+
+    for name, aggregate in flat.items():
         if name in chosen:
             added.append(AddedColumn(name, needed.index(chosen[name]), Aggregate("only", name)))
         elif aggregate.kind in ADDED:
             added.append(AddedColumn(name, 0, aggregate))
+        elif aggregate.kind in DISTINCT:
+            added.append(
+                AddedColumn(name, other(_different(add, source, keys, aggregate)), _of_values(aggregate))
+            )
         else:
-            values = _different(add, source, keys, aggregate)
-            if values not in others:
-                others.append(values)
-            added.append(AddedColumn(name, len(needed) + others.index(values), Aggregate("count")))
-    return add(Accumulate((*needed, *others), keys, len(needed), tuple(added)))
+            columns, finals[name] = _approximate(add, source, keys, (name, aggregate), other)
+            added += columns
+    answers = add(Accumulate((*needed, *others), keys, len(needed), tuple(added)))
+    if not finals:
+        return answers
+    return add(Select(answers, tuple((name, finals.get(name, ColumnRef(name))) for name in (*keys, *named))))
+
+
+def _approximate(
+    add: _Add,
+    source: Node,
+    keys: tuple[str, ...],
+    named: tuple[str, Aggregate],
+    other: Callable[[Node], int],
+) -> tuple[list[AddedColumn], Expr]:
+    """Return the sums of which the number of different values is estimated, and the estimate."""
+    name, aggregate = named
+    assert aggregate.column is not None and isinstance(aggregate.option, float)
+    node, weight = registers(add, source, keys, aggregate.column, aggregate.option)
+    place = other(node)
+    filled, weights = f"{name} (registers)", f"{name} (weights)"
+    columns = [
+        AddedColumn(filled, place, Aggregate("count")),
+        AddedColumn(weights, place, Aggregate("sum", weight)),
+    ]
+    return columns, estimate(ColumnRef(filled), ColumnRef(weights), aggregate.option)
+
+
+def _of_values(aggregate: Aggregate) -> Aggregate:
+    """Return the aggregate of the distinct values that answers one of values that are taken once."""
+    if aggregate.kind == "count_distinct":
+        return Aggregate("count")
+    return Aggregate("sum" if aggregate.kind == "sum_distinct" else "avg", aggregate.column)
+
+
+def _all_chosen(
+    add: _Add,
+    source: Node,
+    keys: tuple[str, ...],
+    named: Mapping[str, Aggregate],
+    balance: Balance | None,
+) -> dict[str, Node]:
+    """Return for each chosen aggregate a node with at most one row per group: the keys, and its name."""
+    percentiles: dict[str, list[tuple[str, Aggregate]]] = {}
+    for name, aggregate in named.items():
+        if aggregate.kind in PERCENTILES and aggregate.column is not None:
+            percentiles.setdefault(aggregate.column, []).append((name, aggregate))
+    together = {
+        name: node
+        for column, some in percentiles.items()
+        for node in [percentiles_of(add, source, keys, column, some)]
+        for name, _ in some
+    }
+    return {
+        name: together[name] if name in together else _chosen(add, source, keys, name, a, balance)
+        for name, a in named.items()
+        if _is_chosen(a)
+    }
 
 
 def _is_chosen(aggregate: Aggregate) -> bool:
@@ -77,8 +144,10 @@ def _chosen(
     """Return a node with at most one row per group: the keys, and `name`."""
     kind, column = aggregate.kind, aggregate.column
     assert column is not None
-    if kind in ("collect", "collect_set"):
-        return collected(add, source, keys, name, column, once=kind == "collect_set")
+    if kind in COLLECTED:
+        return collected(add, source, keys, name, aggregate)
+    if kind == "mode":
+        return most_frequent(add, source, keys, name, column)
     if kind in ("min", "max"):
         type_ = source.schema[column].type
         if type_.is_ordered and not type_.nullable:
@@ -123,19 +192,59 @@ def _different(add: _Add, source: Node, keys: tuple[str, ...], aggregate: Aggreg
 def _with_arguments(
     add: _Add, source: Node, keys: Sequence[str], aggregates: Mapping[str, Aggregate]
 ) -> tuple[Node, dict[str, Aggregate]]:
-    """Add a column to `source` for each argument that is computed, or is a key to be chosen from."""
-    arguments: dict[str, Expr] = {}
+    """Add a column to `source` for each argument that is computed, or cast, or is a key to be chosen from."""
+    arguments: dict[tuple[str, int], Expr] = {}
     for name, aggregate in aggregates.items():
         argument = aggregate.argument
         if argument is None and aggregate.column and aggregate.column in keys and _is_chosen(aggregate):
             argument = ColumnRef(aggregate.column)
-        if argument is not None:
-            arguments[name] = argument
+        if aggregate.kind in OF_FLOATS:
+            _check_numbers(source, aggregate)
+            first, *others = _floats(aggregate)
+            arguments[name, 0] = first
+            if others:
+                arguments[name, 1] = others[0]
+        elif argument is not None:
+            arguments[name, 0] = argument
     source, columns = with_columns(add, source, list(arguments.values()))
-    columns_by_name = dict(zip(arguments, columns, strict=True))
+    named = dict(zip(arguments, columns, strict=True))
     return source, {
-        name: Aggregate(aggregate.kind, columns_by_name[name], by=aggregate.by)
-        if name in columns_by_name
+        name: Aggregate(
+            aggregate.kind,
+            named[name, 0],
+            by=aggregate.by,
+            second=named.get((name, 1)),
+            option=aggregate.option,
+        )
+        if (name, 0) in named
         else aggregate
         for name, aggregate in aggregates.items()
     }
+
+
+def _floats(aggregate: Aggregate) -> list[Expr]:
+    """Return the columns of an aggregate of floats; of a pair both are null where one is."""
+    first = _first_of(aggregate).cast("float")
+    if aggregate.kind not in OF_PAIRS:
+        return [first]
+    second = _expr_of(aggregate.second).cast("float")
+    both = first.is_not_null() & second.is_not_null()
+    return [when(both).then(first), when(both).then(second)]
+
+
+def _first_of(aggregate: Aggregate) -> Expr:
+    return _expr_of(aggregate.column if aggregate.argument is None else aggregate.argument)
+
+
+def _expr_of(argument: str | Expr | None) -> Expr:
+    assert argument is not None
+    return col(argument) if isinstance(argument, str) else argument
+
+
+def _check_numbers(source: Node, aggregate: Aggregate) -> None:
+    """Raise ExpressionError unless an aggregate of floats is one of numbers."""
+    second = [] if aggregate.second is None else [_expr_of(aggregate.second)]
+    for each in (_first_of(aggregate), *second):
+        type_ = type_of(each, source.schema)
+        if not type_.is_number:
+            raise ExpressionError(f"{aggregate.written()} is of numbers, not of {type_}: cast it to float")

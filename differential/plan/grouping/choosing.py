@@ -3,6 +3,7 @@
     best_value    v where x is least, or greatest, among the rows where x is not null; null if there is none.
                   With v = x itself: min and max; else argmin and argmax
     first_value   v of the first row in an order, in which null has its place
+    most_frequent v that is there most often, null aside
 
 Ties go to the least v. Each is the first row (`TopK`) of the group, cut to the named columns: rows that
 differ only in others count as one, as for all aggregates.
@@ -12,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ...aggregates import Aggregate
 from ...expressions.expression import ColumnRef, Expr, when
 from ...operators.ordered.layout import SortDirection
 from ...skew.balance import Balance
-from ..nodes import Node, OrderBy, Select, TopK
+from ..nodes import Accumulate, AddedColumn, Filter, Node, OrderBy, Select, TopK
 from .dividing import divided
 
-__all__ = ["best_value", "first_value"]
+__all__ = ["best_value", "first_value", "most_frequent"]
 
 _Add = Callable[[Node], Node]
 """Enters a node into the plan, as written where the user's call is."""
@@ -53,6 +55,21 @@ def first_value(
 ) -> Node:
     """Return `value` of the first row of each group in an order, as `name` beside the keys."""
     return _named(add, _first(add, source, keys, order, value, balance), keys, name, ColumnRef(value))
+
+
+def most_frequent(add: _Add, source: Node, keys: tuple[str, ...], name: str, value: str) -> Node:
+    """Return the most frequent value of each group, the least of several, as `name` beside the keys.
+
+    Values are counted first, each once for all its rows. Null counts if there is nothing else.
+    """
+    count, is_null = f"{value} (rows)", f"{value} (is null)"
+    named = [(key, ColumnRef(key)) for key in (*keys, value)]
+    counted = add(Accumulate((source,), (*keys, value), 1, (AddedColumn(count, 0, Aggregate("count")),)))
+    there = add(Filter(counted, ColumnRef(count) > 0))
+    null = ColumnRef(value).is_null().cast("int")
+    rows = add(Select(there, (*named, (count, ColumnRef(count)), (is_null, null))))
+    order = [OrderBy(is_null), OrderBy(count, SortDirection(descending=True))]
+    return first_value(add, rows, keys, name, value, order, None)
 
 
 def _first(

@@ -19,7 +19,7 @@ from ..nodes import Concat, Negate, Node, OneRow, Select
 
 __all__ = ["always_one_row"]
 
-_COUNTS: Final = ("count", "count_if", "count_distinct")
+_COUNTS: Final = ("count", "count_if", "count_distinct", "approx_count_distinct")
 _LISTS: Final = ("collect", "collect_set")
 
 

@@ -7,7 +7,7 @@ from .leaves import CONSTANT_BYTES_MAX, ConstantRows, FromStream, Import, Input,
 from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, NotNull, PlaceOnUnits, Select, Weigh
 from .loops import ByPriority, Empty, LeaveLoop, LetRec
 from .node import Node
-from .ordered import ALL_ROWS, OrderBy, OverWindow, TopK, WindowCall, check_order
+from .ordered import ALL_ROWS, GroupCall, GroupValues, OrderBy, OverWindow, TopK, WindowCall, check_order
 from .patterns import BOUND_OPS, Bounded, BoundOp, JoinAll, Spread, SpreadLoads
 from .stateful import Consolidate, Distinct, HalfJoin, Join, Keys, Pairs, Reduce, ReduceFunction
 from .timed import During, OnTime, Slide, Sweep
@@ -38,6 +38,8 @@ __all__ = [
     "Export",
     "Filter",
     "FromStream",
+    "GroupCall",
+    "GroupValues",
     "Guarded",
     "HalfJoin",
     "Import",

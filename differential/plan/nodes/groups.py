@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, NamedTuple, Self
 
-from ...aggregates import ADDED, Aggregate
+from ...aggregates import ADDED, OF_FLOATS, OF_PAIRS, Aggregate
 from ...columns.column_types import ColumnType
 from ...columns.schema import Column, Schema
 from ...errors import SchemaError
@@ -51,7 +51,10 @@ class Accumulate(Node):
 
     def data(self) -> list[object]:
         """Keys, number of needed sources, and the sums."""
-        added = [[each.name, each.source, each.aggregate.kind, each.aggregate.column] for each in self.added]
+        added = [
+            [each.name, each.source, each.aggregate.kind, each.aggregate.column, *_second_of(each.aggregate)]
+            for each in self.added
+        ]
         return [list(self.keys), self.needed, added]
 
     @classmethod
@@ -77,7 +80,12 @@ class Accumulate(Node):
         return Schema((*keys, *columns))
 
     def _type(self, source: int, aggregate: Aggregate) -> ColumnType:
-        return aggregate.type_in(self.sources[source].schema)
+        over = self.sources[source].schema
+        if aggregate.kind in OF_FLOATS:
+            for column in (aggregate.column, *_second_of(aggregate)):
+                if column is None or over[column].type.kind != "float":
+                    raise SchemaError(f"{aggregate.describe()} of ({over}) is of floats")
+        return aggregate.type_in(over)
 
     @property
     def counts_only(self) -> bool:
@@ -89,9 +97,10 @@ class Accumulate(Node):
     def columns_read(self, source: int) -> tuple[str, ...]:
         """Return the columns of a source that the sums read, keys first."""
         named = [
-            each.aggregate.column
+            column
             for each in self.added
             if each.source == source and each.aggregate.column is not None
+            for column in (each.aggregate.column, *_second_of(each.aggregate))
         ]
         return tuple(dict.fromkeys((*self.keys, *named)))
 
@@ -99,7 +108,7 @@ class Accumulate(Node):
         name, source, aggregate = added
         if aggregate.kind == "only":
             return name if aggregate.column == name else f"{name}={aggregate.column}"
-        if source >= self.needed:
+        if source >= self.needed and aggregate.column is None:
             return f"{name}=count_distinct({self.sources[source].schema.names[-1]})"
         return f"{name}={aggregate.describe()}"
 
@@ -109,10 +118,20 @@ class Accumulate(Node):
         return f"group by {', '.join(self.keys) or 'nothing'}: {text}"
 
 
+def _second_of(aggregate: Aggregate) -> list[str]:
+    return [aggregate.second] if isinstance(aggregate.second, str) else []
+
+
 def _added_of(data: object, sources: int) -> AddedColumn:
     match data:
+        case [str(name), int(source), "covar_pop" | "covar_samp" as kind, str(column), str(second)] if (
+            0 <= source < sources
+        ):
+            return AddedColumn(name, source, Aggregate(kind, column, second=second))
         case [str(name), int(source), "count", None] if 0 <= source < sources:
             return AddedColumn(name, source, Aggregate("count"))
-        case [str(name), int(source), str(kind), str(column)] if 0 <= source < sources and kind in ADDED:
+        case [str(name), int(source), str(kind), str(column)] if (
+            0 <= source < sources and kind in ADDED and kind not in OF_PAIRS
+        ):
             return AddedColumn(name, source, Aggregate(kind, column))
     raise SchemaError(f"{data!r:.200} is nothing to be added up")

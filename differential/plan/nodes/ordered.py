@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Final, Self, cast, get_args
 
-from ...columns.column_types import DECIMAL_DIGITS_MAX, ColumnType, decimal, floating, integer
+from ...aggregates import PERCENTILES, AggregateKind
+from ...columns.column_types import (
+    DECIMAL_DIGITS_MAX,
+    ColumnType,
+    any_value,
+    decimal,
+    floating,
+    integer,
+    string,
+)
 from ...columns.schema import Column, Schema
 from ...errors import ExpressionError, SchemaError
 from ...expressions.expression import ColumnRef, Ordering
@@ -17,7 +26,16 @@ from ..expressions import texts_of
 from ..functions import UserFunctions
 from .node import Node, Unary
 
-__all__ = ["ALL_ROWS", "OrderBy", "OverWindow", "TopK", "WindowCall", "check_order"]
+__all__ = [
+    "ALL_ROWS",
+    "GroupCall",
+    "GroupValues",
+    "OrderBy",
+    "OverWindow",
+    "TopK",
+    "WindowCall",
+    "check_order",
+]
 
 ALL_ROWS: Final = (1 << 62) - 1
 """The limit of an order without limit."""
@@ -284,3 +302,119 @@ def _frame_of(unit: object, start: object, stop: object) -> Frame:
                 if all(each is None or -_INT_MAX <= each <= _INT_MAX for each in (start, stop)):
                     return Frame(cast("FrameUnit", unit), start, stop)
     raise SchemaError(f"{[unit, start, stop]!r:.200} is no frame of a window")
+
+
+@dataclass(frozen=True)
+class GroupCall:
+    """What a `GroupValues` gives of a group: a list, a text, or a percentile.
+
+    option   the separator of a text; the fraction of a percentile
+    """
+
+    name: str
+    kind: AggregateKind
+    option: float | str | None = None
+
+    def describe(self, column: str) -> str:
+        """Return it as a user would write it."""
+        option = "" if self.option is None else f", {self.option!r}"
+        return f"{self.name}={self.kind}({column}{option})"
+
+    def type_in(self, values: ColumnType, operator: str) -> ColumnType:
+        """Return the type of the answer; raise ExpressionError if there is none of such values."""
+        if self.kind in ("collect", "collect_set"):
+            return any_value
+        if self.kind == "percentile":
+            if not values.is_number:
+                raise ExpressionError(
+                    f"{operator}: percentile and median are of numbers, not of {values}. For one of the "
+                    "values themselves write percentile_disc"
+                )
+            return floating.or_null(values.nullable)
+        if self.kind == "percentile_disc":
+            if values.is_symbol:
+                raise ExpressionError(
+                    f"{operator}: percentile_disc is of numbers and times, not of {values}. For texts write "
+                    "over(…, by=…).with_columns(place=dd.percent_rank())"
+                )
+            return values
+        if values.kind != "string":
+            raise ExpressionError(f"{operator}: a text is made of texts, not of {values}")
+        return string.or_null(values.nullable)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupValues(Unary):
+    """One row for each group of equal `keys`: the keys, and what `calls` give of the values of `column`.
+
+    Null is no value. Values are in the order of `order`, and then in their own; a row of multiplicity 3 is
+    three rows, one of a negative multiplicity none. Lists and texts are there while the group has a row;
+    percentiles while it has one of a positive multiplicity.
+    """
+
+    kind: ClassVar[str] = "group_values"
+    keys: tuple[str, ...]
+    column: str
+    order: tuple[OrderBy, ...]
+    calls: tuple[GroupCall, ...]
+
+    def data(self) -> list[object]:
+        """Keys, column, order, and calls."""
+        calls = [[each.name, each.kind, each.option] for each in self.calls]
+        return [list(self.keys), self.column, _order_data(self.order), calls]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [[*keys], str(column), [*order], [_, *_] as calls], [source]:
+                by = tuple(_order_of(each) for each in order)
+                node = cls(source, texts_of(keys), column, by, tuple(map(_group_call_of, calls)))
+                node.check()
+                return node
+        return None
+
+    def check(self) -> None:
+        """Raise SchemaError or ExpressionError if the parts do not fit each other."""
+        kinds = {each.kind for each in self.calls}
+        names = [*self.keys, *(each.column for each in self.order)]
+        where = self.describe()
+        if self.column in self.keys or len(set(names)) != len(names):
+            raise SchemaError(f"{where}: a column is named twice")
+        if len(self.calls) != 1 and not kinds <= PERCENTILES:
+            raise SchemaError(f"{where}: lists and texts are made one at a time")
+        if kinds <= PERCENTILES and self.order:
+            raise SchemaError(f"{where}: percentiles are of the order of the values")
+        for each in self.order:
+            check_order(self.source.schema, each.column, where)
+        self.schema  # noqa: B018  # its types are checked with it
+
+    @cached_property
+    def rows(self) -> Schema:
+        """The columns of `source`: keys, then those of the order, then all others."""
+        return self.source.schema.reordered([*self.keys, *(each.column for each in self.order)])
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The keys, and the answers."""
+        over = self.source.schema
+        values = over[self.column].type
+        added = (Column(each.name, each.type_in(values, self.describe())) for each in self.calls)
+        return Schema((*over.picked(self.keys), *added))
+
+    def describe(self) -> str:
+        """Return it as a user would write it."""
+        order = f", by=[{', '.join(each.describe() for each in self.order)}]" if self.order else ""
+        calls = ", ".join(each.describe(self.column) for each in self.calls)
+        return f"group by {', '.join(self.keys) or 'nothing'}: {calls}{order}"
+
+
+def _group_call_of(data: object) -> GroupCall:
+    match data:
+        case [str(name), "percentile" | "percentile_disc" as kind, float(fraction)] if 0 <= fraction <= 1:
+            return GroupCall(name, kind, fraction)
+        case [str(name), "string_agg" | "string_agg_set" as kind, str(separator)]:
+            return GroupCall(name, kind, separator)
+        case [str(name), "collect" | "collect_set" as kind, None]:
+            return GroupCall(name, kind)
+    raise SchemaError(f"{data!r:.200} is nothing that is made of the values of a group")

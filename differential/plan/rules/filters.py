@@ -30,6 +30,7 @@ from ..nodes import (
     Consolidate,
     Distinct,
     Filter,
+    GroupValues,
     Negate,
     Node,
     NotNull,
@@ -61,7 +62,7 @@ def push_filter(node: Node, readers: Callable[[Node], int]) -> Node | None:
     if isinstance(below, Pairs):
         return _past_join(node, below)
     parts = list(conjuncts(node.condition))
-    if isinstance(below, Accumulate | Reduce | TopK | OverWindow):
+    if isinstance(below, Accumulate | Reduce | GroupValues | TopK | OverWindow):
         moving = [part for part in parts if part.columns() <= set(below.keys)]
     elif isinstance(below, Concat | Negate | Distinct | Consolidate):
         moving = parts

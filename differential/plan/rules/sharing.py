@@ -35,6 +35,7 @@ from ..nodes import (
     Arrange,
     Distinct,
     Export,
+    GroupValues,
     Join,
     Keys,
     LetRec,
@@ -242,7 +243,7 @@ def answers_of(node: Node) -> SharedArrangement | None:
     """Return how an operator stores its answers; None for one that stores none."""
     if isinstance(node, Distinct | Keys):
         return SharedArrangement(node, node.schema.names, ())
-    if isinstance(node, Accumulate | Reduce | ReduceFunction | Sweep | TopK | OverWindow):
+    if isinstance(node, Accumulate | Reduce | ReduceFunction | GroupValues | Sweep | TopK | OverWindow):
         return SharedArrangement(
             node, node.keys, tuple(name for name in node.schema.names if name not in node.keys)
         )

@@ -19,8 +19,9 @@ from ..nodes import Accumulate
 __all__ = ["Maker", "Plans", "accumulation_of"]
 
 Maker = tuple[int, int, int, int]
-"""A component of a row: kind, word of the value, word that is 0 if it is null (-1: never),
-component.
+"""A component of a row: kind, word of the value, word that is 0 if it is null (-1: never), component.
+
+Of a product, the third is the word of the other value.
 """
 
 _SIZES: Final = {
@@ -31,6 +32,9 @@ _SIZES: Final = {
     c.WHOLE_SQUARE: c.WHOLE_SQUARE_LIMBS,
     c.FLOAT: c.FLOAT_LIMBS + c.NOT_FINITE,
     c.FLOAT_SQUARE: c.FLOAT_SQUARE_LIMBS,
+    c.FLOAT_PRODUCT: c.FLOAT_SQUARE_LIMBS,
+    c.FLOAT_CUBE: c.FLOAT_CUBE_LIMBS,
+    c.FLOAT_FOURTH: c.FLOAT_FOURTH_LIMBS,
 }
 _SPREADS: Final[dict[AggregateKind, int]] = {
     "variance": a.SAMPLE_VARIANCE,
@@ -38,6 +42,13 @@ _SPREADS: Final[dict[AggregateKind, int]] = {
     "variance_pop": a.VARIANCE,
     "stddev_pop": a.DEVIATION,
 }
+
+
+_COVARIANCES: Final[dict[AggregateKind, int]] = {
+    "covar_pop": a.COVARIANCE,
+    "covar_samp": a.SAMPLE_COVARIANCE,
+}
+_MOMENTS: Final[dict[AggregateKind, int]] = {"skewness": a.SKEWNESS, "kurtosis": a.KURTOSIS}
 
 
 class Plans(NamedTuple):
@@ -53,7 +64,7 @@ def accumulation_of(node: Accumulate, layouts: list[Schema]) -> Plans:
     planner = _Planner(layouts)
     for _, source, aggregate in node.added:
         # First, since squares come right behind their numbers, which other aggregates use, too.
-        if aggregate.kind in _SPREADS:
+        if aggregate.kind in (*_SPREADS, *_MOMENTS):
             planner.words_of(source, aggregate)
     answer_words: list[tuple[int, int, int, int, int]] = []
     names: list[str] = []
@@ -76,7 +87,7 @@ class _Planner:
         self.size = len(layouts)
         self.makers: list[list[Maker]] = [[(c.ROWS, 0, -1, source)] for source in range(len(layouts))]
         self._layouts = layouts
-        self._components: dict[tuple[int, int, int], int] = {}
+        self._components: dict[tuple[int, ...], int] = {}
 
     def words_of(self, source: int, aggregate: Aggregate) -> list[tuple[int, int, int, int, int]]:
         """Return (what, first component, gate, limbs, digits) of each word of an aggregate's answer."""
@@ -92,6 +103,10 @@ class _Planner:
         gate = source if flag < 0 else self._component(source, c.VALUES, word, flag)
         if aggregate.kind == "count":
             return [(a.COUNT, gate, -1, 0, 0)]
+        if aggregate.kind in _COVARIANCES:
+            return self._covariance(source, aggregate, (word, flag, gate))
+        if aggregate.kind in _MOMENTS:
+            return self._moment(source, aggregate.kind, (word, flag, gate))
         is_float, type_ = column.type.kind == "float", aggregate.type_in(self._layouts[source])
         limbs = c.FLOAT_LIMBS if is_float else c.WHOLE_LIMBS
         if aggregate.kind in ("any", "all"):
@@ -115,6 +130,32 @@ class _Planner:
         takes_two = aggregate.kind in ("variance", "stddev")
         return [(a.FLAG_OF_TWO if takes_two else a.FLAG, 0, gate, 0, 0), entry]
 
+    def _covariance(
+        self, source: int, aggregate: Aggregate, where: tuple[int, int, int]
+    ) -> list[tuple[int, int, int, int, int]]:
+        """Return the words of a covariance; where: word, flag and gate of its first column."""
+        word, flag, gate = where
+        assert isinstance(aggregate.second, str)
+        *other_flag, other = self._layouts[source].words_of(aggregate.second)
+        x = self._component(source, c.FLOAT, word, flag)
+        y = self._component(source, c.FLOAT, other, other_flag[0] if other_flag else -1)
+        both = self._component(source, c.FLOAT_PRODUCT, word, other, (other,))
+        what = a.FLAG if aggregate.kind == "covar_pop" else a.FLAG_OF_TWO
+        return [(what, 0, gate, 0, 0), (_COVARIANCES[aggregate.kind], x, gate, y, both)]
+
+    def _moment(
+        self, source: int, kind: AggregateKind, where: tuple[int, int, int]
+    ) -> list[tuple[int, int, int, int, int]]:
+        """Return the words of a skewness or a kurtosis; where: word, flag and gate of its column."""
+        word, flag, gate = where
+        at = self._with_squares(source, True, word, flag)
+        squares = at + _SIZES[c.FLOAT]
+        cubes = self._component(source, c.FLOAT_CUBE, word, flag)
+        fourths = self._component(source, c.FLOAT_FOURTH, word, flag)
+        assert fourths == cubes + _SIZES[c.FLOAT_CUBE], "they are always planned together"
+        places = (at, gate, squares, cubes)
+        return [(a.FLAG_OF_SPREAD, *places), (_MOMENTS[kind], *places)]
+
     def _with_squares(self, source: int, is_float: bool, word: int, flag: int) -> int:
         """Return the component of a number whose squares are in the components behind it."""
         kinds = (c.FLOAT, c.FLOAT_SQUARE) if is_float else (c.WHOLE, c.WHOLE_SQUARE)
@@ -126,8 +167,8 @@ class _Planner:
             self._components[source, kinds[1], word] = at
         return at
 
-    def _component(self, source: int, kind: int, word: int, flag: int) -> int:
-        key = (source, kind, word)
+    def _component(self, source: int, kind: int, word: int, flag: int, others: tuple[int, ...] = ()) -> int:
+        key = (source, kind, word, *others)
         if key not in self._components:
             self._components[key] = self.size
             self.makers[source].append((kind, word, flag, self.size))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias, cast
 
+from ...aggregates import PERCENTILES
 from ...columns.column_types import integer
 from ...columns.schema import Column, Schema
 from ...linear.chain import COMPONENT
@@ -17,12 +18,14 @@ from ...operators.ordered.windows import WindowOrder
 from ...operators.reduce import Accumulation, Aggregates, GroupFunction, Kind
 from ...operators.reduce_stage import DisplaySchemas
 from ...operators.reducing.group_functions import UserGroupFunction, on_words
+from ...operators.reducing.group_values import CollectedValues, GroupAnswers, PercentileKind, Percentiles
 from ...operators.reducing.window_parts import WindowPart
 from ...operators.timed.sweep import SweepFunction
 from ..nodes import (
     ALL_ROWS,
     Accumulate,
     Distinct,
+    GroupValues,
     Keys,
     OverWindow,
     Reduce,
@@ -37,7 +40,9 @@ from .terms import Lowered, Sites, Term, columns_as_read, narrowed
 
 __all__ = ["GroupStage", "Grouping", "stage_of"]
 
-Grouping: TypeAlias = Accumulate | Reduce | ReduceFunction | Distinct | Keys | Sweep | TopK | OverWindow
+Grouping: TypeAlias = (
+    Accumulate | Reduce | ReduceFunction | GroupValues | Distinct | Keys | Sweep | TopK | OverWindow
+)
 """Nodes that keep rows by key, and answers for each key."""
 
 
@@ -52,7 +57,7 @@ class GroupStage(NamedTuple):
 
     source: Lowered
     widths: tuple[int, int]
-    aggregate: Aggregates | Accumulation | GroupFunction | SweepFunction | InOrder
+    aggregate: Aggregates | Accumulation | GroupFunction | SweepFunction | GroupAnswers | InOrder
     shown: DisplaySchemas
     detail: str
 
@@ -76,6 +81,8 @@ def stage_of(
         return _sweep(node, source)
     if isinstance(node, OverWindow):
         return _window(node, source)
+    if isinstance(node, GroupValues):
+        return _group_values(node, source)
     assert isinstance(node, Distinct), f"`stage_of` does not know {node}"
     return _distinct(source)
 
@@ -170,6 +177,29 @@ def _window(node: OverWindow, source: Lowered) -> GroupStage:
     names = tuple(call.describe() for call in node.calls)
     shown = DisplaySchemas(columns.picked(node.keys), columns, node.schema, names)
     return GroupStage(source, widths, in_order, shown, in_order.describe())
+
+
+def _group_values(node: GroupValues, source: Lowered) -> GroupStage:
+    """Return the stage of percentiles, a list or a text; it stores the keys, the order and the value."""
+    columns = node.rows
+    source = narrowed(source, columns)
+    value = columns[node.column].type
+    first = node.calls[0]
+    function: GroupAnswers
+    if first.kind in PERCENTILES:
+        function = Percentiles(
+            value,
+            tuple((cast("PercentileKind", each.kind), cast("float", each.option)) for each in node.calls),
+        )
+    else:
+        turns = ((columns[each.column].type, each.direction) for each in node.order)
+        order = tuple((type_, turn.descending, turn.nulls_last) for type_, turn in turns)
+        separator = first.option if isinstance(first.option, str) else None
+        function = CollectedValues(value, order, first.kind in ("collect_set", "string_agg_set"), separator)
+    keys = columns.picked(node.keys)
+    shown = DisplaySchemas(keys, columns, node.schema)
+    widths = (keys.width, columns.width - keys.width)
+    return GroupStage(source, widths, function, shown, f"({columns}) → ({node.schema}) {function}")
 
 
 def _part_of(call: WindowCall, columns: Schema) -> WindowPart:

@@ -19,7 +19,6 @@ from strategies_collections import examples
 import differential as dd
 import timely
 from differential.errors import ExpressionError
-from differential.plan.grouping.collecting import values_of, values_once
 from timely.building.dataflow import Dataflow
 
 ROWS = st.tuples(
@@ -32,16 +31,6 @@ ROWS = st.tuples(
 )
 MIXED = ("rows", "min_x", "max_s", "argmin", "argmax", "first", "last", "collect", "collect_set")
 ALONE = ("min_s", "collect", "argmax", "rows")
-
-
-def test_values_of_one_type_are_in_their_order() -> None:
-    assert values_of((), [(("b",), 1), (("a",), 2), ((None,), 1), (("c",), -1)]) == [(["a", "a", "b"],)]
-    assert values_once((), [((10,), 1), ((9,), 2)]) == [([9, 10],)]
-
-
-def test_values_of_several_types_are_in_some_order_that_holds() -> None:
-    members = [((1,), 1), (("a",), 1), ((2.5,), 1)]
-    assert values_of((), members) == values_of((), members[::-1])
 
 
 def build(flow: timely.Dataflow) -> None:

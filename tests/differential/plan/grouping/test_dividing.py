@@ -198,7 +198,7 @@ def test_where_a_key_is_in_one_unit_nothing_is_added_to_the_plan() -> None:
         (lambda c: c.group_by("k", balance=DIVIDING["JB"]).rank("at", by="v"), "number all rows"),
         (
             lambda c: c.group_by("k", balance=DIVIDING["JB"]).agg(l=dd.collect("v")),
-            "has all values of its group",
+            "needs all values of its group",
         ),
         (lambda c: c.group_by("k", balance=DIVIDING["JB"]).agg(l=dd.collect_set("v")), "leave out balance="),
         (

@@ -37,6 +37,7 @@ from timely.own_files import ROOT
 AB = n.Input(Schema.of("a: int, b: int"), "ab")
 ABC = n.Input(Schema.of("a: int, b: int, c: int"), "abc")
 CD = n.Input(Schema.of("c: int, d: int"), "cd")
+FLOATS = n.Input(Schema.of("a: int, b: float?, c: float?"), "floats")
 SAID = n.Input(ANNOUNCED, "routes")
 THERE = n.Filter(AB, (col.a > 0) & (col.b > 0))
 BC = n.Select(CD, (("b", col.c), ("c", col.d)))
@@ -113,6 +114,9 @@ MAKERS = {
     "import": lambda: n.Import(AB.schema, "owner", "out"),
     "loop": loop,
     "one row": lambda: n.OneRow(),
+    "group values": lambda: n.GroupValues(
+        ABC, ("a",), "c", (n.OrderBy("b"),), (n.GroupCall("x", "collect"),)
+    ),
     "window": lambda: n.OverWindow(ABC, ("a",), (n.OrderBy("b"),), (n.WindowCall("x", "lag", "c", 1),)),
     "constant": lambda: n.ConstantRows.of(pa.table({"a": [1, 2], "b": [3, 3]}), AB.schema),
     "empty": lambda: n.Empty(Schema.of("a: int, b: int")),
@@ -156,6 +160,15 @@ def _concrete(base: type[n.Node]) -> list[type[n.Node]]:
 ONE_B = n.ConstantRows.of(pa.table({"b": [1]}), Schema.of("b: int"))
 
 CHANGED = [
+    n.GroupValues(ABC, (), "c", (n.OrderBy("b"),), (n.GroupCall("x", "collect"),)),
+    n.GroupValues(ABC, ("a",), "b", (n.OrderBy("c"),), (n.GroupCall("x", "collect"),)),
+    n.GroupValues(ABC, ("a",), "c", (), (n.GroupCall("x", "collect"),)),
+    n.GroupValues(ABC, ("a",), "c", (n.OrderBy("b"),), (n.GroupCall("y", "collect"),)),
+    n.GroupValues(ABC, ("a",), "c", (n.OrderBy("b"),), (n.GroupCall("x", "collect_set"),)),
+    n.GroupValues(ABC, ("a",), "c", (), (n.GroupCall("x", "percentile", 0.5),)),
+    n.GroupValues(ABC, ("a",), "c", (), (n.GroupCall("x", "percentile", 0.25),)),
+    n.Accumulate((FLOATS,), ("a",), 1, (n.AddedColumn("x", 0, Aggregate("covar_pop", "b", second="c")),)),
+    n.Accumulate((FLOATS,), ("a",), 1, (n.AddedColumn("x", 0, Aggregate("covar_pop", "c", second="b")),)),
     n.OverWindow(ABC, (), (n.OrderBy("b"),), (n.WindowCall("x", "lag", "c", 1),)),
     n.OverWindow(ABC, ("a",), (n.OrderBy("c"),), (n.WindowCall("x", "lag", "c", 1),)),
     n.OverWindow(ABC, ("a",), (n.OrderBy("b"),), (n.WindowCall("x", "lag", "c", 2),)),
