@@ -29,6 +29,7 @@ class Judge:
 
     def __init__(self) -> None:
         self._database = duckdb.connect(":memory:", config={"threads": 1})
+        self._database.execute("SET TimeZone = 'UTC'")
 
     def tell(self, name: str, schema: Schema, rows: Iterable[Sequence[object]]) -> None:
         """The table `name` has these rows from now on, and no others."""

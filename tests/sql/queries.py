@@ -1,6 +1,6 @@
 """Random queries, each in two forms: with our operators, and as one SQL text.
 
-    TABLES     three tables, nullable columns among them
+    TABLES     four tables, nullable columns among them
     Query      what has been written so far: `build` makes it of collections, `sql` says it
     queries    a table and one to six steps behind it; joins and sets take a second query beside it
 
@@ -13,10 +13,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
-from sql.expressions import Said, expression
+from sql.aggregates import aggregate
+from sql.expressions import ORDERED, TYPES, Said, expression
+from sql.windows import FRAMES, window_function
 
 import differential as dd
 from differential import Collection, Expr, Schema, col
+from differential.columns.column_types import ColumnType, as_column_type
+from differential.expressions.expression import Ordering
 from timely.building.dataflow import Dataflow
 
 __all__ = ["TABLES", "Query", "queries"]
@@ -25,6 +29,7 @@ TABLES = {
     "sales": Schema.of("k: int, x: int?, price: float?, tag: string?, ok: bool"),
     "items": Schema.of("k: int?, y: int, name: string, weight: float"),
     "pairs": Schema.of("a: int, b: int"),
+    "bills": Schema.of("m: decimal(9, 2)?, t: timestamp, d: date?, z: int"),
 }
 
 Tables = Mapping[str, Collection]
@@ -137,19 +142,24 @@ class _Writer:
         return self.filter(found) if self.draw(st.integers(0, 2)) == 0 else found
 
     def _aggregate(self, query: Query) -> tuple[dd.Aggregate, str]:
-        """One of all aggregates, of a column, of an expression, or of rows."""
-        kind = self.draw(st.sampled_from(sorted(_AGGREGATES)))
-        if kind == "count":
-            return dd.count(), "count(*)"
-        if kind in ("any", "all", "count_if"):
-            value = self.expression(query, "bool", 1)
-        elif kind in ("min", "max", "count_distinct", "count of"):
-            value = self.expression(query, self.draw(st.sampled_from(["int", "float", "string"])), 1)
-        else:
-            value = self.expression(query, self.draw(st.sampled_from(["int", "float"])), 1)
-        ours, sql = _AGGREGATES[kind]
-        made: dd.Aggregate = ours(value.ours)
-        return made, sql.format(value)
+        return aggregate(self.draw, query.columns)
+
+    def subtotals(self, query: Query) -> Query:
+        """Groups by several sets of one or two columns, and which set each row is of."""
+        keys = self.draw(
+            st.lists(st.sampled_from(sorted(query.columns)), min_size=1, max_size=2, unique=True)
+        )
+        form = self.draw(st.sampled_from(["ROLLUP", "CUBE"]))
+        name, number = self.name(), self.name()
+        made, sql = self._aggregate(query)
+        listed = ", ".join(keys)
+        return query.then(
+            f"SELECT {listed}, {sql} AS {name}, grouping_id({listed}) AS {number} FROM ({query.sql}) AS t "
+            f"GROUP BY {form} ({listed})",
+            lambda c: (c.rollup if form == "ROLLUP" else c.cube)(*keys).agg(
+                **{name: made, number: dd.grouping_id()}
+            ),
+        )
 
     # Steps on an order
 
@@ -157,12 +167,22 @@ class _Writer:
         """The first rows, of each group or of all, in an order that leaves no two different rows equal."""
         names = sorted(query.columns)
         keys = self.draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
+        limit, offset, number = self.draw(st.integers(1, 3)), self.draw(st.integers(0, 1)), self.name()
+        order, by = self._order(names, keys)
+        part = f"PARTITION BY {', '.join(keys)} " if keys else ""
+        return query.then(
+            f"SELECT * FROM (SELECT *, row_number() OVER ({part}ORDER BY {order}) AS {number} "
+            f"FROM ({query.sql}) AS t) AS t WHERE {number} > {offset} AND {number} <= {offset + limit}",
+            lambda c: c.top_k(limit, by, keys=keys, offset=offset, rank=number),
+        )
+
+    def _order(self, names: list[str], keys: list[str]) -> tuple[str, list[Ordering]]:
+        """An order by all columns, in SQL and ours."""
         turns = [
             (name, self.draw(st.booleans()), self.draw(st.booleans()))
             for name in self.draw(st.permutations(names))
         ]
         turns = [turn for turn in turns if turn[0] not in keys] or turns
-        limit, offset, number = self.draw(st.integers(1, 3)), self.draw(st.integers(0, 1)), self.name()
         order = ", ".join(
             f"{name} {'DESC' if down else 'ASC'} NULLS {'LAST' if last else 'FIRST'}"
             for name, down, last in turns
@@ -171,11 +191,29 @@ class _Writer:
             col(name).desc(nulls_last=last) if down else col(name).asc(nulls_last=last)
             for name, down, last in turns
         ]
+        return order, by
+
+    def windowed(self, query: Query) -> Query:
+        """All rows with a function of the rows around each; equal rows are equal in all columns."""
+        names = sorted(query.columns)
+        keys = self.draw(st.lists(st.sampled_from(names), max_size=1, unique=True))
+        order, by = self._order(names, keys)
+        others = {name: kind for name, kind in query.columns.items() if name not in keys}
+        if not others:
+            return query
+        made, sql = window_function(self.draw, others)
+        frame = self.draw(st.sampled_from(sorted(FRAMES)))
+        unit, start, stop = FRAMES[frame]
+        name = self.name()
         part = f"PARTITION BY {', '.join(keys)} " if keys else ""
+
+        def step(c: Collection) -> Collection:
+            window = c.over(*keys, by=by)
+            window = getattr(window, f"{unit}_between")(start, stop) if unit else window
+            return window.with_columns(**{name: made})
+
         return query.then(
-            f"SELECT * FROM (SELECT *, row_number() OVER ({part}ORDER BY {order}) AS {number} "
-            f"FROM ({query.sql}) AS t) AS t WHERE {number} > {offset} AND {number} <= {offset + limit}",
-            lambda c: c.top_k(limit, by, keys=keys, offset=offset, rank=number),
+            f"SELECT *, {sql} OVER ({part}ORDER BY {order} {frame}) AS {name} FROM ({query.sql}) AS t", step
         )
 
     # Steps that take another query
@@ -189,7 +227,9 @@ class _Writer:
         """Joins of all kinds on one or two pairs of columns, with a condition beside them or not."""
         how = self.draw(st.sampled_from(sorted(_JOINS)))
         other = self.other()
-        pairs = [(a, b) for a, x in query.columns.items() for b, y in other.columns.items() if x == y]
+        pairs = [
+            (a, b) for a, x in query.columns.items() for b, y in other.columns.items() if x == y != "decimal"
+        ]
         on = self.draw(st.lists(st.sampled_from(pairs), max_size=2)) if pairs else []
         on = list({a: (a, b) for a, b in {b: (a, b) for a, b in on}.values()}.values())
         null_safe = self.draw(st.booleans())
@@ -229,28 +269,20 @@ def _selected(query: Query, wanted: dict[str, Said]) -> Query:
     )
 
 
+def _wide(type_: ColumnType) -> ColumnType:
+    return as_column_type(TYPES["decimal"]) if type_.kind == "decimal" else type_
+
+
 def _widened(a: Collection, b: Collection) -> tuple[Collection, Collection]:
     """Both with the same types: null where one may be null."""
     types = {
-        one.name: one.type.or_null(other.type.nullable) for one, other in zip(a.schema, b.schema, strict=True)
+        one.name: _wide(one.type).or_null(one.type.nullable or other.type.nullable)
+        for one, other in zip(a.schema, b.schema, strict=True)
     }
     return tuple(c.select(**{n: col(n).cast(t) for n, t in types.items()}) for c in (a, b))  # type: ignore[return-value]  # two
 
 
-_AGGREGATES: dict[str, tuple[Callable[[Expr], dd.Aggregate], str]] = {
-    "count": (lambda value: dd.count(), "count(*)"),
-    "count of": (dd.count, "count({})"),
-    "count_if": (dd.count_if, "count(*) FILTER (WHERE {})"),
-    "count_distinct": (dd.count_distinct, "count(DISTINCT {})"),
-    "sum": (dd.sum, "sum({})"),
-    "avg": (dd.avg, "avg({})"),
-    "variance": (dd.variance, "var_samp({})"),
-    "min": (dd.min, "min({})"),
-    "max": (dd.max, "max({})"),
-    "any": (dd.any_of, "bool_or({})"),
-    "all": (dd.all_of, "bool_and({})"),
-}
-_KINDS = ["int", "int", "float", "string", "bool"]
+_KINDS = ["int", "int", "float", "string", "bool", *ORDERED]
 _JOINS = {
     "inner": "JOIN",
     "left": "LEFT JOIN",
@@ -288,6 +320,9 @@ _STEPS: list[Callable[[_Writer, Query], Query]] = [
     _Writer.first_rows,
     _Writer.grouped,
     _Writer.grouped,
+    _Writer.subtotals,
+    _Writer.windowed,
+    _Writer.windowed,
     _Writer.joined,
     _Writer.joined,
     _Writer.joined,
