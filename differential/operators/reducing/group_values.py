@@ -27,7 +27,7 @@ from differential.expressions.arithmetic.rounding import quotients
 from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sweeps.selection import BLOCK_ROWS, INTERPOLATED, ONE, select
 from differential.operators.ordered.symbol_order import ranks
-from differential.operators.reducing.frames import COPIES_MAX
+from differential.operators.reducing.window_parts import COPIES_MAX
 from differential.trace.trace import Trace
 
 __all__ = ["CollectedValues", "GroupAnswers", "PercentileKind", "Percentiles", "are_plain"]
