@@ -23,7 +23,7 @@ class Form:  # type: ignore[explicit-any]  # of its function's arguments
 
     kinds: tuple[str, ...]
     """Of its arguments: a kind, or `number`, `ordered` or `exact`."""
-    ours: Callable[..., dd.Aggregate]  # of one argument, or of two
+    ours: Callable[..., dd.Aggregate]  # type: ignore[explicit-any]  # of one argument, or of two
     sql: str
 
 

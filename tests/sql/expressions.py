@@ -105,8 +105,8 @@ def expression(draw: st.DrawFn, columns: Mapping[str, str], kind: str, depth: in
         return Said(ours, f"({value} {made.upper()})")
     if made == "in zone":
         zone, time = draw(st.sampled_from(ZONES)), of("timestamp")
-        ours, sql = draw(st.sampled_from(IN_ZONE[kind]))
-        return Said(ours(time.ours, zone), sql.format(f"({time} AT TIME ZONE '{zone}')", zone))
+        function, sql = draw(st.sampled_from(IN_ZONE[kind]))
+        return Said(function(time.ours, zone), sql.format(f"({time} AT TIME ZONE '{zone}')", zone))
     kinds, combine = _OF[kind][made]
     return combine(*(of(other) for other in kinds))
 
