@@ -27,8 +27,7 @@ from ..expressions.expression import Expr, col, lit
 from ..linear.failures.raising import can_raise
 from ..plan.nodes import Join, Keys
 from ..plan.rules.filters import conjuncts
-from ..skew.balance import Balance
-from .balanced.balancing import Routed, balanced_pairs
+from .balanced.balancing import AnyBalance, balanced_pairs
 from .sets import SetOperators
 
 __all__ = ["How", "Joining", "Pairs", "how_of"]
@@ -71,7 +70,7 @@ class Joining(Generic[C]):
     on: Pairs
     where: Expr | None
     null_safe: bool
-    balance: Balance | Routed[C] | None = None
+    balance: AnyBalance[C] | None = None
 
     def joined(self, how: How) -> C:
         """Return the join of this kind."""

@@ -16,7 +16,7 @@ from ..linear.placing import UNIT
 from ..other_spellings import written_as, written_condition
 from ..plan.nodes import ReduceFunction
 from ..skew.balance import Balance
-from .balanced.balancing import Routed
+from .balanced.balancing import AnyBalance, Routed
 from .balanced.theta import Condition, Predicate, binned, parts_of
 from .handle import Row, in_innermost_loop
 from .joining import How, Joining, Pairs, how_of
@@ -53,7 +53,7 @@ class JoinOperators(SetOperators):
         null_safe: bool = False,
         left_on: _Name | Sequence[_Name] | None = None,
         right_on: _Name | Sequence[_Name] | None = None,
-        balance: Balance | Routed[Self] | None = None,
+        balance: AnyBalance[Self] | None = None,
     ) -> Self:
         """Rows of this collection and of `other` with equal keys; multiplicities are multiplied.
 
@@ -69,7 +69,8 @@ class JoinOperators(SetOperators):
         null_safe  null equals null; otherwise, as in SQL, a key that is null equals nothing
         left_on    and `right_on`: keys here and there, as Polars writes them, in place of `on`
         balance    how pairs are spread over units, `dd.Balance("matrix", units=64)`, so that one hot key is
-                   not the work of one worker; the result is the same. For inner joins and all pairs only
+                   not the work of one worker; the result is the same. For inner joins and all pairs only.
+                   "auto": begins as an ordinary join, and divides hot keys once that pays
 
         Columns: the keys under the names they have here, the other columns of this, the other columns of
         `other`; of semi and anti: those of this collection. Spelled as in PySpark and Polars as well
@@ -116,7 +117,7 @@ class JoinOperators(SetOperators):
         condition: Condition | Sequence[Condition],
         *,
         suffix: str | None = None,
-        balance: Balance | Routed[Self] | None = None,
+        balance: AnyBalance[Self] | None = None,
     ) -> Self:
         """Pairs of rows of this collection and of `other` for which `condition` is true.
 
@@ -271,9 +272,10 @@ def _of_two(predicate: Predicate, width: int) -> Callable[[Row], object]:
 def _check_balance(left: SetOperators, right: SetOperators, kind: How, balance: object) -> None:
     if balance is None:
         return
-    if not isinstance(balance, Balance | Routed):
+    if balance != "auto" and not isinstance(balance, Balance | Routed):
         raise SchemaError(
-            f"join ({call_site()}): balance={balance!r:.80} is no balance: write dd.Balance('hash', units=16)"
+            f"join ({call_site()}): balance={balance!r:.80} is no balance: dd.Balance('hash', units=16) "
+            "or 'auto'"
         )
     if kind not in ("inner", "cross"):
         raise SchemaError(f"join ({call_site()}): balance= is for how='inner' and 'cross', not {kind!r}")

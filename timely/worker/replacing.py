@@ -38,7 +38,8 @@ from ..building.freeze import FrozenDataflow
 from ..errors import GraphError, MisuseError, ReplacedError, TimelyError, class_names, revive
 from ..failure import full_text_of
 from ..operators.imported import Exported
-from ..operators.inputs.codecs import InputCodec, RereadingCodec
+from ..operators.inputs.codecs import InputCodec
+from ..operators.inputs.folded import RereadingCodec
 from ..running.core import Worker
 from ..running.importing import importers_of
 from ..running.instance import Instance

@@ -14,22 +14,42 @@ once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 from timely.errors import GraphError
 from timely.user_code.call_site import call_site
 from timely.user_code.offered import Offered
+from timely.wire.routing import BUCKETS
 
+from ...aggregates import count
+from ...aggregates import sum as total
 from ...errors import SchemaError
-from ...expressions.expression import col
+from ...expressions.expression import col, lit
 from ...linear.placing import UNIT
-from ...plan.nodes import Concat, HalfJoin, Join, Pairs, PlaceOnUnits, Select, Spread
+from ...plan.nodes import (
+    Accumulate,
+    AddedColumn,
+    Concat,
+    Filter,
+    HalfJoin,
+    Join,
+    Node,
+    Pairs,
+    PlaceOnUnits,
+    Select,
+    Spread,
+    Steered,
+)
 from ...skew.balance import LEAD_MAX, Balance, Purpose
+from ...thresholds import HEAVY_ROWS_MIN
 from ..sets import SetOperators
 
-__all__ = ["Routed", "balanced_pairs"]
+__all__ = ["AnyBalance", "Routed", "balanced_pairs"]
 
 C = TypeVar("C", bound=SetOperators)
+
+_AUTO: Final = Balance("hash", units=16)
+"""Where rows of a join that balances itself are at first: both sides of a key on one unit, as in any join."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,13 +82,20 @@ class Routed(Offered, Generic[C]):
             )
 
 
+AnyBalance: TypeAlias = Balance | Routed[C] | Literal["auto"]
+"""What `balance=` of a join may be."""
+
+
 def balanced_pairs(
-    left: C, right: C, on: tuple[tuple[str, str], ...], balance: Balance | Routed[C], *, null_safe: bool
+    left: C, right: C, on: tuple[tuple[str, str], ...], balance: AnyBalance[C], *, null_safe: bool
 ) -> C:
     """Return the pairs of rows with equal keys, which have equal types; columns as `Join` has them."""
     if not null_safe:  # rows with a null key are in no pair, and would all be on one unit
         left = left.drop_nulls(*(one for one, _ in on)) if on else left
         right = right.drop_nulls(*(other for _, other in on)) if on else right
+    if balance == "auto":
+        announcements = left.with_node(_steered(left.node, right.node, on))
+        balance = Routed(_AUTO, announcements)
     if isinstance(balance, Routed):
         return _routed_pairs(left, right, on, balance, null_safe)
     keys = (*on, (UNIT, UNIT))
@@ -105,6 +132,29 @@ def _routed_pairs(
     return left.with_node(
         Spread(left.node, right.node, announcements.node, on, null_safe, routed.balance, routed.lead)
     )
+
+
+def _steered(left: Node, right: Node, on: tuple[tuple[str, str], ...]) -> Steered:
+    """Return the announcements of a controller that counts the rows of both sides: those of heavy keys one by
+    one, and those of all others by bucket.
+    """
+    counted: list[Node] = []
+    for side, node in enumerate((left, right)):
+        placed = PlaceOnUnits(node, tuple(pair[side] for pair in on), side, "counted by key", _AUTO)
+        counted.append(Select(placed, (("key", col(UNIT)), ("left", lit(1 - side)), ("right", lit(side)))))
+    sums = AddedColumn("left", 0, total("left")), AddedColumn("right", 0, total("right"))
+    by_key = Accumulate((Concat(tuple(counted)),), ("key",), 1, sums)
+    is_light = (col.left < HEAVY_ROWS_MIN) & (col.right < HEAVY_ROWS_MIN)
+    light = Select(
+        Filter(by_key, is_light), (("key", col.key % BUCKETS), ("left", col.left), ("right", col.right))
+    )
+    by_bucket = Accumulate((light,), ("key",), 1, (*sums, AddedColumn("keys", 0, count())))
+    sides = (("key", col.key), ("left", col.left), ("right", col.right))
+    parts = (
+        Select(by_bucket, (("is_key", lit(0)), *sides, ("keys", col.keys))),
+        Select(Filter(by_key, ~is_light), (("is_key", lit(1)), *sides, ("keys", lit(1)))),
+    )
+    return Steered(Concat(parts), _AUTO)
 
 
 def _with_pairs(pairs: Pairs, left: C) -> C:

@@ -22,7 +22,17 @@ from differential.kernels.rows.memory import HEADER, ROWS, load
 from differential.kernels.rows.search import first_from
 from progress.compiled.kernel import Int64s, kernel
 
-__all__ = ["LEAST", "MOST", "match_bounds", "match_steps", "prepare_within", "steps_of"]
+__all__ = [
+    "LEAST",
+    "MOST",
+    "count_steps",
+    "fill_steps",
+    "match_bounds",
+    "match_steps",
+    "prepare_within",
+    "steps_of",
+    "walk_bounds",
+]
 
 LEAST: Final = -(1 << 63)
 MOST: Final = (1 << 63) - 1
@@ -46,7 +56,7 @@ def steps_of(bounds: Int64s) -> Int64s:
     sums = np.cumsum(by)
     is_last = np.ones(len(at), np.bool_)
     is_last[:-1] = of[1:] != of[:-1]
-    number = np.cumsum(is_last) - is_last  # of the time of each row
+    number: Int64s = np.cumsum(is_last) - is_last  # of the time of each row
     sums -= np.concatenate([[0], sums[is_last]])[number]  # what the times before have added up to
     until = np.full(len(at), MOST, np.int64)
     until[:-1] = np.where(is_last[:-1], MOST, at[1:] - 1)

@@ -52,6 +52,7 @@ from ..nodes import (
     Select,
     Slide,
     Spread,
+    Steered,
     Weigh,
 )
 from ..rewriting import beneath
@@ -160,7 +161,7 @@ def _reasons(plan: Plan, nodes: Sequence[Node], stateless: dict[bytes, frozenset
         why = reasons.get(node.digest, "") or _reason(plan, node, stateless)
         for child in node.children if why else ():
             reasons.setdefault(child.digest, why)
-        if isinstance(node, Spread):
+        if isinstance(node, Spread) and not isinstance(node.announcements, Steered):
             reasons.setdefault(
                 node.announcements.digest,
                 "announcements hold from their epochs on, and are kept as they came; they are few",

@@ -8,7 +8,7 @@ from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, NotNull, 
 from .loops import ByPriority, Empty, LeaveLoop, LetRec
 from .node import Node
 from .ordered import ALL_ROWS, GroupCall, GroupValues, OrderBy, OverWindow, TopK, WindowCall, check_order
-from .patterns import BOUND_OPS, Bounded, BoundOp, JoinAll, Spread, SpreadLoads
+from .patterns import BOUND_OPS, Bounded, BoundOp, JoinAll, Spread, SpreadLoads, Steered
 from .stateful import Consolidate, Distinct, HalfJoin, Join, Keys, Pairs, Reduce, ReduceFunction
 from .timed import During, OnTime, Slide, Sweep
 from .times import AssertEmpty, Delay
@@ -68,6 +68,7 @@ __all__ = [
     "Slide",
     "Spread",
     "SpreadLoads",
+    "Steered",
     "Sweep",
     "TopK",
     "Variable",

@@ -6,18 +6,19 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Final, Literal, Self, cast, get_args
+from typing import ClassVar, Final, Literal, Self, get_args
 
 from ...columns.schema import Column, Schema
 from ...errors import SchemaError
 from ...skew.balance import LEAD_MAX, Balance
 from ...skew.running.schedule import ANNOUNCED
+from ...skew.running.steering import COUNTED
 from ..expressions import pairs_of, texts_of
 from ..functions import UserFunctions
 from .node import Node, Unary, same
 from .stateful import Join
 
-__all__ = ["BOUND_OPS", "BoundOp", "Bounded", "JoinAll", "Spread", "SpreadLoads"]
+__all__ = ["BOUND_OPS", "BoundOp", "Bounded", "JoinAll", "Spread", "SpreadLoads", "Steered"]
 
 BoundOp = Literal["<", "<=", ">", ">=", "=="]
 BOUND_OPS: Final[tuple[BoundOp, ...]] = get_args(BoundOp)
@@ -212,6 +213,37 @@ def _connected(parts: Sequence[Iterable[str]]) -> set[int]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Steered(Unary):
+    """The announcements that a controller in the dataflow makes of the counts `source` for a join with
+    `balance`.
+    """
+
+    kind: ClassVar[str] = "steered"
+    balance: Balance
+
+    def data(self) -> list[object]:
+        """The scheme."""
+        return [self.balance.data()]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [[*balance]], [source] if source.schema == COUNTED and not source.free:
+                return cls(source, Balance.of(balance))
+        return None
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns of announcements."""
+        return ANNOUNCED
+
+    def describe(self) -> str:
+        """Return what it does."""
+        return "keys divided among workers, once that pays"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Bounded(Node):
     """Rows of `source`, as often as there are rows of `bounds` for which all of `tests` are true.
 
@@ -248,7 +280,7 @@ class Bounded(Node):
                 for test in written:
                     match test:
                         case [str(op), str(name)] if op in BOUND_OPS and name in bounds.schema:
-                            tests.append((cast("BoundOp", op), name))
+                            tests.append((op, name))
                         case _:
                             return None
                 types = {source.schema[of].type, *(bounds.schema[name].type for _, name in tests)}

@@ -61,17 +61,17 @@ def between_bounds(node: Node, needed: frozenset[str], readers: Callable[[Node],
     first, *others = cast("list[_Test]", tests)
     if not all(other.many.equals(first.many) for other in others):
         return None
-    made = _bounded(many, few, [first, *others])
-    if made is None:
+    bounded = _bounded(many, few, [first, *others])
+    if bounded is None:
         return None
-    return Filter(made, reduce(lambda one, other: one & other, staying)) if staying else made
+    return Filter(bounded, reduce(lambda one, other: one & other, staying)) if staying else bounded
 
 
 def _test_of(part: Expr, many: Node, few: Node) -> _Test | None:
     """Return the comparison that a condition is; None if it is another condition."""
     if not isinstance(part, Operation) or part.op not in BOUND_OPS:
         return None
-    op = cast("BoundOp", part.op)
+    op = part.op
     one, other = part.operands
     names = frozenset(many.schema.names), frozenset(few.schema.names)
     if one.columns() <= names[0] and other.columns() <= names[1] and one.columns() and other.columns():
@@ -112,8 +112,8 @@ def _bounded(many: Node, few: Node, tests: list[_Test]) -> Node | None:
     }
     few = _not_null(Select(few, tuple(named.items())), list(named))
     compared = tuple((test.op, name) for test, name in zip(tests, named, strict=True))
-    made: Node = Bounded(source, few, name, compared)
-    return made if source is many else Select(made, whole)
+    bounded: Node = Bounded(source, few, name, compared)
+    return bounded if source is many else Select(bounded, whole)
 
 
 def _not_null(node: Node, names: list[str]) -> Node:

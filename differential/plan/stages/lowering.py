@@ -62,6 +62,7 @@ from ..nodes import (
     Slide,
     Spread,
     SpreadLoads,
+    Steered,
     Variable,
     Weigh,
 )
@@ -252,6 +253,8 @@ class Lowering(PatternLowering):
             return self._in_units(node)
         if isinstance(node, Bounded):
             return self._bounded(node)
+        if isinstance(node, Steered):
+            return self._steered(node)
         if isinstance(node, Grouping):
             return self._grouped(node)
         if isinstance(node, ByPriority):

@@ -28,10 +28,11 @@ from ...operators.patterns.half_join import HalfJoinMachine
 from ...operators.patterns.lookups import ARRANGED, ROWS, Lookup, LookupMachine
 from ...operators.vertices import MachineVertex, show_schema
 from ...skew.running.stages import UnitsJoin
+from ...skew.running.steering import SteeringVertex
 from ...skew.running.units import Shape
 from ...trace.readers import Reader
 from ..facts import group_keys
-from ..nodes import Bounded, HalfJoin, JoinAll, Spread, SpreadLoads
+from ..nodes import Bounded, HalfJoin, JoinAll, Spread, SpreadLoads, Steered
 from ..rules.patterns import JoinLookup, JoinPosition, LookupStep, positions_of, way
 from ..rules.sharing import SharedArrangement, half_join_arrangement
 from .loops import LoopLowering
@@ -144,6 +145,17 @@ class PatternLowering(LoopLowering):
         pairs, loads = self._spread[join.digest]
         stream = pairs if isinstance(node, Spread) else loads
         return Lowered(node.schema, (Term(stream, LinearChain.over(node.schema)),), ())
+
+    def _steered(self, node: Steered) -> Lowered:
+        """Make the stage that makes announcements; all counts come to one worker."""
+        source, placement = self._lower(node.source), node.balance.placement
+        (stream,) = self._dataflow.stage(
+            node.describe(),
+            lambda: SteeringVertex(placement),
+            feeds_of(source, 0, ()),
+            detail=f"({source.schema}) {node.balance.describe()}",
+        )
+        return Lowered(node.schema, (Term(stream, LinearChain.over(node.schema)),), source.loops)
 
     def _bounded(self, node: Bounded) -> Lowered:
         """Make the stage that keeps rows in the order of a column, and gets bounds of it on every worker."""

@@ -31,7 +31,6 @@ __all__ = [
     "PlainCodec",
     "RecordsIn",
     "ReorderingCodec",
-    "RereadingCodec",
     "as_batch",
     "batches_of",
     "counted",
@@ -109,23 +108,6 @@ class FoldingCodec(Protocol):
 
     def encode_folded(self, table: pa.Table, diff: int | Int64s) -> list[Waiting]:
         """Return what `encode` returns, in pieces that enter one by one."""
-        ...
-
-
-@runtime_checkable
-class RereadingCodec(Protocol):
-    """A codec that can read rows of an older version of its input, which has other columns."""
-
-    def describe(self) -> str:
-        """See `InputCodec`."""
-        ...
-
-    def check_older(self, older: InputCodec) -> None:
-        """Raise `MisuseError` if there are rows as `older` makes them that this codec cannot read."""
-        ...
-
-    def reread(self, older: InputCodec, batch: Batch) -> Batch:
-        """Return a batch that `older` has made as this codec would have made it. Requires: `check_older`."""
         ...
 
 

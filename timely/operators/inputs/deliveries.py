@@ -59,9 +59,8 @@ from ...limits import (
     WRITERS_MAX,
 )
 from ...wire.requests import ONE_ATTEMPT, WRITES_ONCE
-from .folded import Waiting
+from .folded import Reread, Waiting
 from .names import DeliveryName
-from .older_rows import Reread
 
 __all__ = ["COMMIT_SECONDS_MAX", "Deliveries", "IntervalSet", "StagedPart", "TakenNumbers"]
 

@@ -36,9 +36,8 @@ from ...wire.batch import Batch, Records
 from ...wire.requests import ALL_PARTS, ONE_ATTEMPT
 from .codecs import InputCodec, OrderedCodec, PlainCodec, ReorderingCodec, as_batch, batches_of, in_order
 from .deliveries import Deliveries, StagedPart
-from .folded import Folded, Waiting, without_folds
+from .folded import Folded, Waiting, rereading, without_folds
 from .names import UNNAMED, DeliveryName, closed_error
-from .older_rows import rereading
 from .plain_rows import PlainRow
 from .together import Together
 

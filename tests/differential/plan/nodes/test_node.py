@@ -31,6 +31,7 @@ from differential.plan.functions import UserFunction
 from differential.plan.nodes.node import Leaf
 from differential.plan.sketching import Sketch
 from differential.skew.running.schedule import ANNOUNCED
+from differential.skew.running.steering import COUNTED
 from timely import Vertex
 from timely.own_files import ROOT
 
@@ -64,6 +65,8 @@ def sketched(stage: int = 0, output: int = 0, columns: str = "a: int", serial: i
     return n.ByHand((AB,), sketch, stage, output, Schema.of(columns))
 
 
+COUNTS = n.Input(COUNTED, "counts")
+
 MAKERS = {
     "input": lambda: n.Input(Schema.of("a: int, b: int"), "ab"),
     "stream": lambda: n.FromStream(Schema.of("a: int"), 3),
@@ -76,6 +79,7 @@ MAKERS = {
     "concat": lambda: n.Concat((AB, n.Negate(AB))),
     "join": lambda: n.Join(AB, CD, (("a", "c"),)),
     "half join": lambda: n.HalfJoin(AB, CD, (("a", "c"),)),
+    "steered": lambda: n.Steered(COUNTS, dd.Balance("hash", units=4)),
     "bounded": lambda: n.Bounded(AB, CD, "a", ((">", "c"), ("<=", "d"))),
     "place": lambda: n.PlaceOnUnits(AB, ("a",), 0, "kept", dd.Balance("JB", units=4)),
     "spread": lambda: n.Spread(AB, CD, SAID, (("a", "c"),), False, dd.Balance("JB", units=4), 2),
@@ -173,6 +177,7 @@ CHANGED = [
     n.OverWindow(ABC, ("a",), (n.OrderBy("c"),), (n.WindowCall("x", "lag", "c", 1),)),
     n.OverWindow(ABC, ("a",), (n.OrderBy("b"),), (n.WindowCall("x", "lag", "c", 2),)),
     n.OverWindow(ABC, ("a",), (n.OrderBy("b"),), (n.WindowCall("x", "lag", "c", 1),), Frame("rows", -1, 0)),
+    n.Steered(COUNTS, dd.Balance("hash", units=5)),
     n.Bounded(AB, CD, "b", ((">", "c"), ("<=", "d"))),
     n.Bounded(AB, CD, "a", ((">", "c"), ("<", "d"))),
     n.Bounded(AB, CD, "a", ((">", "c"),)),
