@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
@@ -359,20 +359,33 @@ class Kernel(functools.partial[object]):
         A constant is compiled into the code as a number, so its value counts, wherever it is imported from.
         """
         uses, function = [], self._function()
-        for name in code_files.names_in(function.__code__):
+        names = code_files.names_in(function.__code__)
+        for name in names:
             value = function.__globals__.get(name, _MISSING)
             if isinstance(value, Kernel):
                 value = value.stamp
             elif isinstance(value, intrinsic):
                 value = code_files.content_of(cast("FunctionType", value.function))
             elif isinstance(value, ModuleType):
-                value = value.__name__
+                value = value.__name__, _uses_of(value, names)
             if value is not _MISSING:
                 uses.append(f"{name}={value!r}")
         kind = "large" if self._is_large else "small" if self._is_small else "plain"
         does = code_files.instructions_of(function.__code__), function.__defaults__
         itself = code_files.name_of(function), repr(does)
         return code_files.stamp_of(code_files.build(), f"bounds={CHECK_BOUNDS}", kind, *itself, *uses)
+
+
+def _uses_of(module: ModuleType, names: Iterable[str]) -> list[str]:
+    """Return what a kernel may use of a module: its kernels and constants that have one of these names."""
+    uses = []
+    for name in names:
+        value = module.__dict__.get(name, _MISSING)
+        if isinstance(value, Kernel):
+            uses.append(f"{name}={value.stamp}")
+        elif isinstance(value, (bool, int, float, str, tuple)):
+            uses.append(f"{name}={value!r}")
+    return uses
 
 
 _used: list[Kernel] = []

@@ -90,6 +90,20 @@ def test_a_kernel_is_renewed_when_a_constant_from_another_file_changes(folder: P
     assert run(folder)[0] == "201 2"
 
 
+def test_a_kernel_is_renewed_when_what_it_takes_from_a_module_changes(folder: Path) -> None:
+    """The caller names the module, and a kernel and a constant of it behind a point."""
+    (folder / "callee.py").write_text(f"{CALLEE}\nMORE = 1\n")
+    caller = CALLER.replace("from callee import step", "import callee as c").replace(
+        "step(step(x))", "c.step(x) + c.MORE"
+    )
+    (folder / "caller.py").write_text(caller)
+    assert run(folder)[0] == "3 2"
+    (folder / "callee.py").write_text(f"{CALLEE}\nMORE = 100\n")
+    assert run(folder)[0] == "102 1"
+    (folder / "callee.py").write_text(f"{CALLEE.replace('x + 1', 'x + 10')}\nMORE = 100\n")
+    assert run(folder)[0] == "111 2"
+
+
 def test_a_comment_another_folder_and_another_time_renew_nothing(folder: Path) -> None:
     """As a checkout, an installation into another environment, and an archive leave the same source."""
     run(folder)
