@@ -205,6 +205,8 @@ def _second(name: str, same: Same, owner: type) -> str:
     line = f"    def {name}{written}:"
     if len(line) > _LINE_MAX:
         inside, _, gives = written[1:].rpartition(") -> ")
+        if len(inside) + 8 > _LINE_MAX:  # as ruff formats it: no comma here is within brackets
+            inside = inside.replace(", ", ",\n        ") + ","
         line = f"    def {name}(\n        {inside}\n    ) -> {gives}:"
     # A hidden method says itself what it is the same as: nobody can write its name.
     says = f"The same as `{_OPERATORS.get(method, same.attribute)}`."

@@ -190,5 +190,13 @@ class GroupSpellings(Generic[C]):
 class OrderSpellings(Generic[H]):
     """Second spellings of methods of orders."""
 
-    def head(self, n: int, offset: int = 0, *, rank: str | None = None, method: RankKind = "row_number") -> H:
+    def head(
+        self,
+        n: int,
+        offset: int = 0,
+        *,
+        rank: str | None = None,
+        method: RankKind = "row_number",
+        ties: bool = False,
+    ) -> H:
         """The same as `limit`."""

@@ -56,7 +56,6 @@ from differential.expressions.expression import least as min_horizontal
 from differential.group_statistics import approx_count_distinct as approxCountDistinct
 from differential.group_statistics import approx_count_distinct as approx_n_unique
 from differential.group_statistics import percentile as percentile_cont
-from differential.group_statistics import skewness as skew
 from differential.group_statistics import string_agg as listagg
 from differential.group_statistics import string_agg as str_join
 from differential.group_statistics import sum_distinct as sumDistinct
@@ -136,7 +135,6 @@ __all__ = [
     "shiftRight",
     "shiftRightUnsigned",
     "sign",
-    "skew",
     "some",
     "std",
     "stddev_pop",

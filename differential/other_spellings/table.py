@@ -253,7 +253,6 @@ _FUNCTION_NAMES: Final[dict[str, str | Same]] = {
     "percentile_cont": Same("percentile"),
     "sumDistinct": Same("sum_distinct"),
     "countIf": Same("count_if"),
-    "skew": Same("skewness"),
     "quantile": "dd.percentile('x', 0.9), or dd.percentile_disc for one of the values",
     "mean_horizontal": "(x + y) / 2",
     "implode": "dd.collect('x'), which leaves nulls out and has the values in order",
