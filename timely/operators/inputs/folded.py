@@ -53,14 +53,14 @@ def without_folds(batches: Iterable[Waiting]) -> list[Batch]:
     return [each.unfolded(0) if isinstance(each, Folded) else each for each in batches if each.rows]
 
 
-class _Described(Protocol):
+class _DescribedCodec(Protocol):
     def describe(self) -> str:
         """See `InputCodec`."""
         ...
 
 
 @runtime_checkable
-class RereadingCodec(_Described, Protocol):
+class RereadingCodec(_DescribedCodec, Protocol):
     """A codec that can read rows of an older version of its input, which has other columns."""
 
     def check_older(self, older: object) -> None:
@@ -77,7 +77,7 @@ Reread: TypeAlias = Callable[[int | None, Waiting], tuple[int | None, Waiting]]
 version. A batch that changes is not folded any more."""
 
 
-def rereading(codec: _Described, older: _Described) -> Reread:
+def rereading(codec: _DescribedCodec, older: _DescribedCodec) -> Reread:
     """Return the function that makes rows for `codec` of rows that wait as `older` has made them. Requires:
     `codec` can read them.
     """
