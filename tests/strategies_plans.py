@@ -136,7 +136,7 @@ def _between(draw: Draw[object], source: Collection, made: list[Collection]) -> 
     compared = draw(st.sampled_from([col.l0, col.l1, col.l0 * 0.5, dd.coalesce(col.l0, 1)]))
     conditions = []
     for name in draw(st.sampled_from([("r0",), ("r1",), ("r0", "r1")])):  # type: ignore[attr-defined]
-        sides = [compared, col(name)][:: draw(st.sampled_from([1, -1]))]  # type: ignore[misc]
+        sides = [compared, col(name)][:: int(str(draw(st.sampled_from([1, -1]))))]
         conditions.append(draw(st.sampled_from([dd.Expr.__lt__, dd.Expr.__le__, dd.Expr.__gt__]))(*sides))  # type: ignore[operator]
     pairs = left.cross_join(few) if draw(st.booleans()) else few.cross_join(left)
     for condition in conditions:

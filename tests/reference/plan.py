@@ -205,7 +205,10 @@ class _Interpreter:
             "==": operator.eq,
         }
         return plainly.map_rows(
-            plainly.filter_rows(pairs, lambda row: all(compare[op](row[of], row[at]) for op, at in places)),
+            plainly.filter_rows(
+                pairs,
+                lambda row: all(compare[op](cast("int", row[of]), cast("int", row[at])) for op, at in places),
+            ),
             lambda row: row[:width],
         )
 
