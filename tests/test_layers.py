@@ -45,7 +45,8 @@ ROOMS = {
     ],
     "timely": [
         "other_packages",
-        "own_files counted cores dictionaries errors forking limits failure giving_back mapped thresholds",
+        "own_files counted cores dictionaries errors forking limits failure giving_back mapped spilling "
+        "thresholds",
         "user_code wire",
         "keys",
         "durable",

@@ -18,6 +18,7 @@
     ├─ StoreError                  the store of a durable cluster cannot be used, or is damaged
     │  ├─ FencedError                 a later incarnation of the cluster has taken over
     │  └─ OvertakenError              a worker that follows has read what does not count
+    ├─ SpillError                  large memory cannot be put into files: the disk is full
     ├─ CaptureError                the files of a captured stream are damaged, or cannot be written
     ├─ NotRepeatableError          a dataflow has made another answer of the same rows after a restart
     └─ InternalError               a bug here; carries the state
@@ -55,6 +56,7 @@ __all__ = [
     "ReplacedError",
     "RequestError",
     "RestartedError",
+    "SpillError",
     "StoreError",
     "TimeOverflowError",
     "TimeRegressionError",
@@ -119,6 +121,12 @@ class FencedError(StoreError):
 class OvertakenError(StoreError):
     """A worker that follows a durable cluster has read records that do not count, or lacks some that do. It
     begins anew; the cluster goes on.
+    """
+
+
+class SpillError(TimelyError):
+    """A worker cannot put large memory into the files of its folder: the disk is full, or fails. The message
+    names the folder and the room that is needed.
     """
 
 

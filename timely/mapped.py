@@ -7,10 +7,15 @@ are no more than was in use at some earlier time: the largest amount does not gr
 gives it to the system when there is nothing to do.
 
     mapped           return memory of a number of bytes
+    in_file          return memory in a file
     mapping_of       return the memory in which an array lies
+    address_of       return where that memory begins
     give_back_pages  give some of its pages to the system
     has_spare        return True if there is spare memory
     release_spare    give all spare memory to the system
+
+If the process has a folder to spill to, memory beyond its budget lies in files (`spilling/`), and is never
+spare.
 
 The C library's allocator would not do: it keeps small pages, and memory that was large once for requests that
 may be large later.
@@ -29,8 +34,20 @@ import numpy as np
 from progress.compiled.arrays import Int64s
 
 from .limits import KEPT_MEMORY_BYTES_MAX, KEPT_MEMORY_BYTES_MIN, KEPT_MEMORY_COUNT_MAX
+from .spilling.budget import SPILL, is_beyond
+from .spilling.file_memory import FileMemory
 
-__all__ = ["HUGE_PAGE_BYTES", "give_back_pages", "has_spare", "mapped", "mapping_of", "release_spare"]
+__all__ = [
+    "HUGE_PAGE_BYTES",
+    "address_of",
+    "bytes_in_use",
+    "give_back_pages",
+    "has_spare",
+    "in_file",
+    "mapped",
+    "mapping_of",
+    "release_spare",
+]
 
 HUGE_PAGE_BYTES: Final = 1 << 21
 """The size of a huge page. Memory of two or more of them requests huge pages: the first touch of small pages
@@ -102,6 +119,11 @@ class _SpareMemory:
         except KeyboardInterrupt:
             _thread.interrupt_main()
 
+    @property
+    def bytes_in_use(self) -> int:
+        """About the bytes of plain memory that arrays lie in."""
+        return self._bytes_in_use
+
     def take(self, size: int, most: int) -> mmap.mmap | None:
         """Remove and return the smallest spare memory of `size` to `most` bytes. If there is none, return
         None, and release other spare memory as far as `size` more bytes require it.
@@ -155,9 +177,12 @@ def mapped(size: int, stays: bool) -> Int64s:
     touched.
 
     It may lie in spare memory of up to twice the size. If it `stays`, pages that it does not need are given
-    back.
+    back. Beyond the budget of the process it lies in a file; raises SpillError if the disk is full.
     """
     pages = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+    place = SPILL.place
+    if place is not None and is_beyond(place.memory, _MEMORY.bytes_in_use + SPILL.besides, pages, stays):
+        return FileMemory(place.folder, pages).array(-(-size // 8) * 8)
     memory = _MEMORY.take(pages, 2 * pages)
     if memory is None:
         memory = mmap.mmap(-1, pages, flags=_PRIVATE)
@@ -168,22 +193,54 @@ def mapped(size: int, stays: bool) -> Int64s:
     return _MEMORY.lend(memory, -(-size // 8) * 8)
 
 
-def mapping_of(array: Int64s) -> mmap.mmap | None:
+def in_file(size: int) -> Int64s:
+    """Return int64[⌈`size` / 8⌉] in a file, whatever the budget; of a process without a folder, plain memory.
+    Raises SpillError if the disk is full.
+    """
+    place = SPILL.place
+    words = -(-size // 8) * 8
+    if place is None:
+        return np.empty(words // 8, np.int64)
+    return FileMemory(place.folder, -(-max(words, 1) // mmap.PAGESIZE) * mmap.PAGESIZE).array(words)
+
+
+def mapping_of(array: Int64s) -> mmap.mmap | FileMemory | None:
     """Return the mapped memory in which an array lies; None if it lies elsewhere."""
     base: object = array
     while isinstance(base, np.ndarray):
         base = base.base
     if isinstance(base, memoryview):
         base = base.obj
-    return base if isinstance(base, mmap.mmap) else None
+    return base if isinstance(base, mmap.mmap | FileMemory) else None
 
 
-def give_back_pages(memory: mmap.mmap, start: int, stop: int) -> None:
-    """Give the whole pages from byte `start` to `stop` to the system; their contents become undefined."""
+def address_of(memory: mmap.mmap | FileMemory) -> int:
+    """Return the address of the first byte."""
+    return memory.address if isinstance(memory, FileMemory) else _address(memory)
+
+
+def _address(memory: mmap.mmap) -> int:
+    return int(np.frombuffer(memory, np.uint8).ctypes.data)
+
+
+def give_back_pages(memory: mmap.mmap | FileMemory, start: int, stop: int) -> None:
+    """Give the whole pages from byte `start` to `stop` to the system; their contents become undefined.
+
+    Nobody may write there again if the memory lies in a file.
+    """
     first = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
     length = min(stop, len(memory)) // mmap.PAGESIZE * mmap.PAGESIZE - first
-    if length > 0 and _DONTNEED is not None:
+    if length <= 0:
+        return
+    if isinstance(memory, FileMemory):
+        memory.give_back(first, length)
+    elif _DONTNEED is not None:
         memory.madvise(_DONTNEED, first, length)
+
+
+def bytes_in_use() -> int:
+    """Return about the bytes of plain memory that arrays lie in."""
+    return max(0, _MEMORY.bytes_in_use)
 
 
 def has_spare() -> bool:

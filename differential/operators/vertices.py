@@ -101,6 +101,7 @@ class OperatorVertex(Vertex):
         return {
             "trace_rows": sum(trace.rows for trace in traces),
             "trace_bytes": sum(trace.bytes for trace in traces),
+            "trace_file_bytes": sum(trace.file_bytes for trace in traces),
         }
 
     def report(self) -> dict[str, object]:

@@ -107,9 +107,14 @@ class Merging:
         return int(tables[0, ROWS] + tables[1, ROWS] - progress[0] - progress[1])
 
     @property
+    def memory(self) -> Int64s:
+        """Memory of the run in the making."""
+        return self._memory if self._tightening is None else self._tightening.memory
+
+    @property
     def bytes(self) -> int:
-        """Memory of the run in the making, at most."""
-        return (self._memory if self._tightening is None else self._tightening.memory).nbytes
+        """Bytes of that memory, at most."""
+        return self.memory.nbytes
 
     @property
     def is_packed(self) -> bool:

@@ -33,7 +33,7 @@ from differential.kernels.rows.memory import (
     SHIFT,
     describe_words,
 )
-from differential.kernels.rows.room import room_for
+from differential.kernels.rows.room import mapped_bytes, room_for
 from differential.kernels.rows.search import fill_directory
 from differential.kernels.rows.sort import PackedRows
 from differential.thresholds import DIRECTORY_ROWS_MIN, PACKED_ROWS_MIN
@@ -131,7 +131,7 @@ class Run:
         low, high = int(self.ranges[0, 0]), int(self.ranges[0, 1])
         assert self.rows < 1 << 32
         shift, buckets = directory_shape(low, high, self.rows)
-        directory = np.empty(buckets + 1, np.uint32)
+        directory = mapped_bytes(4 * (buckets + 1)).view(np.uint32)[: buckets + 1]
         line = self.line
         line[DIRECTORY], line[SHIFT], line[LOW], line[BUCKETS] = directory.ctypes.data, shift, low, buckets
         fill_directory(line.reshape(1, -1), 0)

@@ -30,6 +30,7 @@ from differential.kernels.history.times import earlier_times, minimal_times
 from differential.kernels.loading import load_kernels
 from differential.kernels.merging.merge import insert_into_head
 from differential.kernels.rows.memory import HEADER, LUB, ROWS, SIDE
+from differential.kernels.rows.room import is_in_file
 from differential.kernels.rows.sort import sort_consolidate
 from differential.thresholds import HEAD_ROWS_MAX, LOOK_ROWS_MIN
 from differential.trace.accumulated import BLOCK_ROWS, Accumulated, accumulate
@@ -169,6 +170,12 @@ class Trace:
         """Memory for rows, merges under way included."""
         merging = sum(merge.bytes for merge in self._merges.values())
         return sum(run.bytes for run in self._runs) + merging + self._head.nbytes
+
+    @property
+    def file_bytes(self) -> int:
+        """Memory for rows that lies in files."""
+        memory = [run.memory for run in self._runs] + [merge.memory for merge in self._merges.values()]
+        return sum(part.nbytes for part in memory if is_in_file(part))
 
     def insert(self, words: Int64s) -> None:
         """Add rows; the trace may keep the array, so the caller must not write to it any more.

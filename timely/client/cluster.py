@@ -254,7 +254,9 @@ class Cluster(Spelled):
 
         Of the worker: `worker`, `workers`, `process`, `timings.name`, `timings.within`; totals `steps`,
         `messages_sent`, `messages_recv`, `timings.count`, `timings.seconds`, `timings.buckets`.
+        Of large memory: `memory.plain_bytes`, `memory.file_bytes`, `memory.budget_bytes`, `memory.spill`.
         Of symbols: `symbols.entries`, `symbols.bytes`, `symbols.full_at`, `symbols.bytes_full_at`,
+        `symbols.cold_entries`, `symbols.cold_bytes`,
         `symbols.kept_by`; totals `symbols.forgotten` and `symbols.passes`.
         Of the store of a durable cluster: `store.incarnation`, `store.unsynced_bytes`, `store.failing`; total
         `store.logged_bytes`; by worker 0 `store.since_base_bytes`, and of each worker that stands by
@@ -264,6 +266,7 @@ class Cluster(Spelled):
         Of its imports: `dataflows.imports.dataflow`, `dataflows.imports.export`, `dataflows.imports.epoch`.
         Of its stages: `dataflows.stages.name`, `dataflows.stages.loop`; total `dataflows.stages.activations`;
         of stages that keep rows `dataflows.stages.trace_rows`, `dataflows.stages.trace_bytes`,
+        `dataflows.stages.trace_file_bytes`,
         `dataflows.stages.importers`, `dataflows.stages.rows_of_far_epochs`,
         `dataflows.stages.epochs_waiting`, `dataflows.stages.versions`, `dataflows.stages.batches_kept`,
         `dataflows.stages.routing_versions`; and what `counters` and `report` of your own vertex return.
@@ -360,6 +363,8 @@ def connect(  # noqa: PLR0913  # users give few of them, each by its name
     sync: str | None = None,
     standby: bool = False,
     progress: str | None = None,
+    spill: Path | str | None = None,
+    memory: int | str | None = None,
 ) -> Cluster:
     """Start workers, or join a running cluster, and return the cluster.
 
@@ -386,6 +391,10 @@ def connect(  # noqa: PLR0913  # users give few of them, each by its name
     process, but not that of the machine. With `standby` as many more processes do the same work from the
     folder, and take over after the end of a worker: that takes a moment, however much the workers hold.
 
+    With the folder `spill` (default: NAIAD_SPILL) each worker keeps about `memory` bytes of rows in memory,
+    such as "2GiB" (default: NAIAD_MEMORY, or half of this machine's for all workers), and the rest in files
+    of that folder, which nobody else sees, and which end with the workers (docs/workers.md).
+
     Raise `PeerError` if a worker does not start or cannot be reached, `RefusedError` if it does not let this
     client in, and `MisuseError` in a module that is being imported for a builder in it: a script that
     installs its own builders begins under `if __name__ == "__main__":`.
@@ -398,25 +407,18 @@ def connect(  # noqa: PLR0913  # users give few of them, each by its name
             is_started=(workers, silence_seconds, progress) != (None, None, None)
             or embedded
             or threads
-            or check_progress,
+            or check_progress
+            or (spill, memory) != (None, None),
         )
         return Cluster(running_workers(addresses, keys))
-    if keys is not None:
-        raise MisuseError(
-            "connect takes keys for the addresses of a running cluster: workers that it starts itself are "
-            "reached by nobody else, and need none"
-        )
+    _check_started(keys is not None, silence_seconds is not None and (embedded or threads))
     count = 1 if workers is None else workers
     _check_standby(standby, is_possible=durable is not None and not (embedded or threads))
     if embedded or threads:
-        if silence_seconds is not None:
-            raise MisuseError(
-                "connect takes silence_seconds for workers in processes of their own: embedded ones run in "
-                "this one, which cannot lose them"
-            )
-        return Cluster(embedded_workers(count, check_progress, threads, durable, sync, progress))
-    how = check_progress, silence_seconds, durable, sync, standby, progress
-    return Cluster(start_workers(count, log_level, *how))
+        how = check_progress, threads, durable, sync, progress, (spill, memory)
+        return Cluster(embedded_workers(count, *how))
+    options = check_progress, silence_seconds, durable, sync, standby, progress, (spill, memory)
+    return Cluster(start_workers(count, log_level, *options))
 
 
 def _check_running(is_durable: bool, is_started: bool) -> None:
@@ -431,7 +433,21 @@ def _check_running(is_durable: bool, is_started: bool) -> None:
         raise MisuseError(
             "connect takes either addresses of a running cluster or a number of workers to start, and "
             "how: whether they check_progress was decided when those that run were started, and so were "
-            "silence_seconds and progress"
+            "silence_seconds, progress, spill and memory"
+        )
+
+
+def _check_started(has_keys: bool, has_idle_silence: bool) -> None:
+    """Raise `MisuseError` for arguments of `connect` that workers which it starts have no use for."""
+    if has_keys:
+        raise MisuseError(
+            "connect takes keys for the addresses of a running cluster: workers that it starts itself are "
+            "reached by nobody else, and need none"
+        )
+    if has_idle_silence:
+        raise MisuseError(
+            "connect takes silence_seconds for workers in processes of their own: embedded ones run in "
+            "this one, which cannot lose them"
         )
 
 

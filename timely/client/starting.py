@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import weakref
 from collections.abc import Sequence
@@ -10,11 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..limits import SILENCE_SECONDS_DEFAULT
+from ..spilling.budget import SPILL
+from ..spilling.file_memory import has_blocks
+from ..spilling.settings import spill_settings
 from .installed import Workers
 
 if TYPE_CHECKING:
     from ..wire.keys import ClientKeys, ClusterKeys
     from ..worker.supervisor import Supervisor
+    from .embedded.workers import EmbeddedWorkers
 
 __all__ = ["embedded_workers", "running_workers", "start_workers"]
 
@@ -38,27 +43,44 @@ def embedded_workers(
     durable: Path | str | None,
     sync: str | None,
     progress: str | None,
+    spill: tuple[Path | str | None, int | str | None],
 ) -> Workers:
     """Start workers in this process."""
     from ..worker.settings import check_durable, check_progress_mode, check_workers
     from .embedded.workers import EmbeddedWorkers
 
     mode = check_progress_mode(progress)
-    if durable is None and sync is None:
-        return EmbeddedWorkers(count, check_progress=check_progress, threads=threads, progress=mode)
     check_workers(count)
-    store, safe = check_durable(durable, sync)
-    return EmbeddedWorkers(
-        count,
-        check_progress=check_progress,
-        threads=threads,
-        durable=store,
-        sync=safe,
-        progress=mode,
-    )
+    spilling = spill_settings(*spill, count)
+    share = SPILL.begin(spilling, count)  # also for what the store has
+    if durable is None and sync is None:
+        workers = EmbeddedWorkers(count, check_progress=check_progress, threads=threads, progress=mode)
+    else:
+        store, safe = check_durable(durable, sync)
+        workers = EmbeddedWorkers(
+            count,
+            check_progress=check_progress,
+            threads=threads,
+            durable=store,
+            sync=safe,
+            progress=mode,
+        )
+    workers.spilling = share
+    _embedded.add(workers)
+    return workers
 
 
-def start_workers(
+def _leave_memory() -> None:
+    """In a process that was just forked: let it use no workers whose rows may lie in files of its parent."""
+    for workers in list(_embedded) if has_blocks() else ():
+        workers.is_of_process = True
+
+
+_embedded: weakref.WeakSet[EmbeddedWorkers] = weakref.WeakSet()
+os.register_at_fork(after_in_child=_leave_memory)
+
+
+def start_workers(  # noqa: PLR0913  # the arguments of `connect`
     count: int,
     log_level: str,
     check_progress: bool,
@@ -67,6 +89,7 @@ def start_workers(
     sync: str | None,
     standby: bool,
     progress: str | None,
+    spill: tuple[Path | str | None, int | str | None],
 ) -> Workers:
     """Start a process for each worker."""
     from ..worker.launcher import Launcher, LocalFolder
@@ -85,6 +108,7 @@ def start_workers(
         silence = check_silence(silence_seconds, "silence_seconds")
     store, safe = check_durable(durable, sync)
     mode = check_progress_mode(progress)
+    spilling = spill_settings(*spill, count)
     folder = LocalFolder()
     try:
         settings = local_settings(count, folder.path, paths=sys.path, log_level=log_level)
@@ -96,6 +120,8 @@ def start_workers(
                 silence_seconds=silence,
                 durable=store,
                 sync=safe,
+                spill="" if spilling is None else spilling.folder,
+                memory=0 if spilling is None else spilling.memory,
             )
             for each in settings
         ]

@@ -74,6 +74,8 @@ def _run(options: Options) -> int:
             keys=keys_text,
             durable=options.durable,
             sync=options.sync,
+            spill=options.spill,
+            memory=options.memory,
         )
         for each in settings
     ]

@@ -10,10 +10,13 @@ import msgpack
 
 from ..dictionaries import dictionaries
 from ..failure import is_interrupt, text_of
+from ..mapped import bytes_in_use
 from ..operators.capture import CaptureVertex
 from ..operators.vertex import Vertex
 from ..running.core import Worker
 from ..running.instance import Instance
+from ..spilling.budget import SPILL
+from ..spilling.file_memory import bytes_in_files
 from ..wire.requests import Value
 
 __all__ = ["loop_under_way", "statistics"]
@@ -41,12 +44,24 @@ def statistics(
         "messages_sent": worker.messages_sent,
         "messages_recv": worker.messages_recv,
         "timings": worker.timings.report(),
+        "memory": _of_memory(),
         "symbols": _of_symbols(worker),
         **({} if store is None else {"store": store.report()}),
         "dataflows": {
             index: _of_dataflow(instance, specs.get(index, ""))
             for index, instance in worker.instances.items()
         },
+    }
+
+
+def _of_memory() -> dict[str, Value]:
+    """Return how much large memory this process has, where it is, and how much of it may be plain memory."""
+    place = SPILL.place
+    return {
+        "plain_bytes": bytes_in_use(),
+        "file_bytes": bytes_in_files(),
+        "budget_bytes": 0 if place is None else place.memory,
+        "spill": "" if place is None else place.folder,
     }
 
 

@@ -12,6 +12,7 @@ from ..errors import MisuseError
 from ..keys.folder import KEYS_VARIABLE
 from ..limits import SILENCE_SECONDS_DEFAULT
 from ..running.sending.modes import PROGRESS_MODES
+from ..spilling.settings import MEMORY_VARIABLE, SPILL_VARIABLE, spill_settings
 from ..wire.addresses import host_and_port
 from .settings import SYNCS, HostAddress, check_durable, check_silence
 
@@ -56,6 +57,8 @@ class Options:
     durable: str = ""
     sync: str = "disk"
     standby: bool = False
+    spill: str = ""
+    memory: int = 0
 
 
 def parse_options(arguments: Sequence[str]) -> Options:
@@ -82,6 +85,7 @@ def parse_options(arguments: Sequence[str]) -> Options:
                 "several hosts all workers start again after the end of one"
             )
         durable, sync = check_durable(values.durable, values.sync)
+        spilled = spill_settings(values.spill, values.memory, values.w, ("--spill", "--memory"))
         _check_safe(hosts[values.p], keys, values.insecure)
     except MisuseError as error:
         parser.error(str(error))
@@ -103,6 +107,8 @@ def parse_options(arguments: Sequence[str]) -> Options:
         durable=durable,
         sync=sync,
         standby=values.standby,
+        spill="" if spilled is None else spilled.folder,
+        memory=0 if spilled is None else spilled.memory,
     )
 
 
@@ -219,6 +225,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_silence(parser)
     _add_durable(parser)
+    _add_spill(parser)
     _add_keys(parser)
     add("--log-level", choices=["debug", "info", "warning", "error"], default="warning", help="(warning)")
     add("--json", action="store_true", help="one JSON object per ready worker on standard output")
@@ -256,6 +263,21 @@ def _add_durable(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="as many more processes do the same work from the folder, and take over after the end of a "
         "worker. They take as much memory as the workers, and processor time",
+    )
+
+
+def _add_spill(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--spill",
+        metavar="FOLDER",
+        help="put large memory beyond --memory into files of this folder, on a local disk of each host; by "
+        f"default what {SPILL_VARIABLE} names, if anything",
+    )
+    parser.add_argument(
+        "--memory",
+        metavar="SIZE",
+        help="with --spill: large memory of each worker that is in no file, such as 2GiB; by default what "
+        f"{MEMORY_VARIABLE} says, or half of the memory of the host for all its workers",
     )
 
 

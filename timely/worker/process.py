@@ -55,6 +55,7 @@ from ..running.collecting import Collecting
 from ..running.core import Worker
 from ..running.sending.telling import telling_of
 from ..running.stages.ends import close_vertices
+from ..spilling.budget import SPILL
 from ..user_code.call_site import site_of
 from ..user_code.trust import trust
 from ..wire.addresses import leave_ports_when_forked, public_address, remove_sockets
@@ -104,7 +105,7 @@ class WorkerProcess:
     """The sockets, the clients and the end of one worker."""
 
     def __init__(self, settings: WorkerSettings, report: Callable[[dict[str, object]], None]) -> None:
-        self._settings, self._report = settings, report
+        self._settings, self._report, self._spilling = settings, report, SPILL.begin(settings.spilling)
         self._waiting: list[tuple[bytes, int, Later]] = []
         self._is_ending = self._is_to_take_over = self._is_resting = False
         self._failure: TimelyError | None = None  # what has ended this worker

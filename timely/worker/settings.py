@@ -28,6 +28,7 @@ from ..limits import (
     WORKERS_MAX,
 )
 from ..running.sending.modes import PROGRESS_MODES
+from ..spilling.settings import SpillSettings, spill_settings
 from ..wire.addresses import is_loopback, tcp_address
 from ..wire.claims import shown
 
@@ -80,6 +81,8 @@ class WorkerSettings:
     core              the core that it has to itself (`cores.py`)
     durable           the absolute folder of the store of a durable cluster; empty: the cluster has no store
     sync              when the log counts as safe: one of `SYNCS`
+    spill             the absolute folder for large memory beyond `memory`; empty: all of it is plain memory
+    memory            bytes of large memory that are plain memory, with `spill`
     follows           where it listens for clients once it has taken over: until its launcher orders that, it
                       follows the cluster that is at work on this store. Empty: it does not follow
     """
@@ -105,6 +108,17 @@ class WorkerSettings:
     durable: str = ""
     sync: str = "disk"
     follows: str = ""
+    spill: str = ""
+    memory: int = 0
+
+    @property
+    def spilling(self) -> SpillSettings | None:
+        """The folder for large memory, and how much is plain memory: by these settings or, as for workers
+        that Spark starts, by the environment of the worker; None without a folder.
+        """
+        if self.spill:
+            return SpillSettings(self.spill, self.memory)
+        return spill_settings(None, None, self.per_host or self.workers)
 
     @property
     def seat(self) -> tuple[int, int]:

@@ -4,6 +4,7 @@ mapped_bytes  memory for rows that stay
 room_for      memory for rows on their way
 shortened     the same memory, cut to the rows that it contains
 lengthened    memory for more rows
+is_in_file    return True if memory lies in a file
 give_back     return a part that nobody reads any more
 """
 
@@ -13,9 +14,10 @@ import numpy as np
 
 from differential.thresholds import MAPPED_BYTES_MIN
 from progress.compiled.arrays import Int64s
-from timely.mapped import HUGE_PAGE_BYTES, give_back_pages, mapped, mapping_of
+from timely.mapped import HUGE_PAGE_BYTES, address_of, give_back_pages, mapped, mapping_of
+from timely.spilling.file_memory import FileMemory
 
-__all__ = ["give_back", "lengthened", "mapped_bytes", "room_for", "shortened"]
+__all__ = ["give_back", "is_in_file", "lengthened", "mapped_bytes", "room_for", "shortened"]
 
 
 def mapped_bytes(size: int) -> Int64s:
@@ -75,11 +77,16 @@ def lengthened(room: Int64s, held: int, rows: int) -> Int64s:
     return larger
 
 
+def is_in_file(array: Int64s) -> bool:
+    """Return True if the memory of an array lies in a file (`timely/spilling/`)."""
+    return isinstance(mapping_of(array), FileMemory)
+
+
 def give_back(part: Int64s) -> None:
     """Return a part of memory of `mapped_bytes` to the system, as far as it is whole pages.
 
     Its contents are undefined afterwards.
     """
     if (memory := mapping_of(part)) is not None and part.flags.c_contiguous:
-        start = part.ctypes.data - int(np.frombuffer(memory, np.uint8).ctypes.data)
+        start = part.ctypes.data - address_of(memory)
         give_back_pages(memory, start, start + part.nbytes)

@@ -31,6 +31,7 @@ from ...limits import ANSWER_SECONDS_MAX, APPEND_BYTES_MAX, REPLY_SECONDS_MAX, W
 from ...running.core import Worker
 from ...running.sending.telling import telling_of
 from ...running.stages.ends import close_vertices
+from ...spilling.budget import BudgetShare
 from ...wire.requests import Decide, Progress, Reply, Request, Value, waits_for_epoch
 from ...wire.transport.memory import MemoryNetwork
 from ...worker.answers.later import Later
@@ -110,17 +111,15 @@ class EmbeddedWorkers(Asked):
             raise MisuseError(f"a cluster has 1 to {WORKERS_MAX} workers, not {count}")
         has_threads = threads and count > 1
         network = ThreadNetwork(count) if has_threads else MemoryNetwork(count, seed)
-        self.addresses: list[str] = []
         self.count, self.part_bytes, self.refusals = count, APPEND_BYTES_MAX, Refusals()
-        self._network = network
+        self._network, self.addresses = network, list[str]()
         self._workers = [
             Worker(index, count, network.transport(index) if count > 1 else None, check_progress, telling=how)
             for index, how in enumerate(telling_of(progress, index, count) for index in range(count))
         ]
         self._servers = [Server(worker, f"embedded worker {worker.index}") for worker in self._workers]
         self._server = self._servers[0]
-        self._instances = self._workers[0].instances
-        self._acting = self._workers[0].acting
+        self._instances, self._acting = self._workers[0].instances, self._workers[0].acting
         self._broken: BaseException | None = None
         self._lock: Turn = threading.RLock()
         self._busy = 0  # the thread whose turn it is
@@ -139,8 +138,8 @@ class EmbeddedWorkers(Asked):
         self._threads: WorkerThreads | None = None
         if isinstance(network, ThreadNetwork):
             self._threads = WorkerThreads(self._workers, network, is_full, self._is_closing_elsewhere)
-        self._process = OwnProcess()
-        self._has_threads = has_threads or self._durable is not None  # that of the log, or more
+        self._process, self.spilling = OwnProcess(), BudgetShare()
+        self.is_of_process = has_threads or self._durable is not None  # no fork can use it
         join(self)
 
     @property
@@ -252,7 +251,7 @@ class EmbeddedWorkers(Asked):
         """See `Workers`. The rows are taken at once."""
         del call, is_ordered
         dataflow = poster.index
-        if self._broken is not None or self._has_threads:
+        if self._broken is not None or self.is_of_process:
             self._check(dataflow)
         try:
             epoch = self._server.insert_rows(dataflow, name, poster.epoch, writer, sequence, diff, rows)
@@ -267,7 +266,7 @@ class EmbeddedWorkers(Asked):
     def seal(self, poster: Poster, seconds: float | None, is_early: bool = False) -> tuple[int, bool]:
         """See `Workers`. With `seconds`, do the work of the dataflow in the same turn."""
         dataflow, epoch = poster.index, poster.epoch
-        if self._broken is not None or self._has_threads:
+        if self._broken is not None or self.is_of_process:
             self._check(dataflow)
         try:
             opened = self._server.seal(dataflow, epoch)
@@ -304,7 +303,7 @@ class EmbeddedWorkers(Asked):
 
     @_in_turn
     def _has_done(self, dataflow: int, epoch: int, until: float) -> bool:
-        if self._broken is not None or self._has_threads:
+        if self._broken is not None or self.is_of_process:
             self._check()
         return self._work_through(dataflow, epoch, until)
 
@@ -486,6 +485,7 @@ class EmbeddedWorkers(Asked):
 
     @_in_turn
     def _end_threads(self) -> None:
+        self.spilling.end()
         workers = self._workers if self._threads is None else self._threads.close()
         try:
             close_vertices(workers, reason_of_end(self._broken, self._durable is not None))
@@ -494,11 +494,11 @@ class EmbeddedWorkers(Asked):
                 self._durable.close()
 
     def _is_here(self) -> bool:
-        """Return True if this process has the threads: a forked one has not."""
-        return not self._has_threads or self._process.is_here
+        """Return True if this process has the threads and files: a forked one has not."""
+        return not self.is_of_process or self._process.is_here
 
     def _check(self, changed: int | None = None) -> None:
-        if self._has_threads:
+        if self.is_of_process:
             self._process.check()
         if self._broken is not None:
             raise why_broken(self._broken, self._durable is not None)
