@@ -44,3 +44,4 @@ SYMBOLS: Final = SymbolTable(
     bytes_from=full_from(_BYTES, SYMBOLS_BYTES_MIN, "bytes of values"),
 )
 register_dictionary(SYMBOLS)
+os.register_at_fork(after_in_child=SYMBOLS.leave_cold)

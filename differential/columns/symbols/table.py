@@ -32,14 +32,17 @@ Entries that were sent are noted, too: a peer that learns an entry believes it t
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from sys import getsizeof
 from typing import Protocol, TypeVar
 
 import numpy as np
 
 from differential.columns.column_types import Int64s
+from differential.columns.symbols.cold_texts import ColdTexts
 from differential.columns.symbols.entries import SymbolEntries
 from differential.columns.symbols.packing import pack, symbol_word, unpack
 from differential.errors import SchemaError, SymbolCollisionError, UnknownSymbolError, shown
@@ -48,6 +51,7 @@ from differential.thresholds import SET_WORDS_MAX
 from timely.dictionaries import Marking
 from timely.errors import PeerError
 from timely.limits import SYMBOLS_BYTES_MIN, SYMBOLS_COUNT_MIN
+from timely.spilling.budget import SPILL
 from timely.wire.arrow import int64_array, numbers_of
 from timely.wire.batch import UNPACK_ERRORS
 
@@ -61,6 +65,15 @@ _BYTES_PER_WORD = 8
 
 _WORDS_PER_ENTRY = 64
 """Words that are searched in the time in which one entry is made."""
+
+_SHARE = 4
+"""Values in dictionaries may take 1 / `_SHARE` of the budget of a process that spills."""
+
+_ENTRY_BYTES = 200
+"""About the bytes that an entry takes in the dictionaries, besides its value."""
+
+_MOVED = 1 << 16
+"""Values that are moved to files at once."""
 
 
 class _Packed(bytes):
@@ -85,6 +98,9 @@ class SymbolTable:
     are, and looked up without hashing them again. Other values are kept packed, because equal bytes, not
     `==`, decide whether they are the same (1 == True).
     """
+
+    _moving = threading.Lock()
+    """Held while values go to files, or come from there."""
 
     def __init__(
         self,
@@ -118,12 +134,14 @@ class SymbolTable:
         self._words: dict[str | bytes, int] = {}
         self._has: dict[int, set[int]] = {}
         self._leaving: dict[int, set[int]] = {}
+        self._cold = ColdTexts()
+        """Values that a worker which spills has moved to files: they are in no dictionary."""
 
     def __len__(self) -> int:
-        return len(self._values)
+        return len(self._values) + len(self._cold)
 
     def __contains__(self, word: int) -> bool:
-        return word in self._values
+        return word in self._values or self._cold_value(word) is not None
 
     def intern(self, values: Sequence[object]) -> Int64s:
         """Return the words of `values` (int64[n]), entering new ones.
@@ -131,17 +149,32 @@ class SymbolTable:
         Raises SchemaError for a value that msgpack cannot hold, SymbolCollisionError if two have one word.
         """
         words = [self.intern_one(value) for value in values]
+        if SPILL.place is not None:
+            self._cool(SPILL.place.memory)
         return np.array(words, dtype=np.int64)
 
     def intern_strings(self, values: Sequence[str | bytes]) -> Int64s:
         """`intern` for text or bytes only; a value that is in the table costs one dictionary lookup."""
+        if len(values) > _MOVED and SPILL.place is not None:  # some at a time, of which some go to files
+            pieces = [values[first : first + _MOVED] for first in range(0, len(values), _MOVED)]
+            return np.concatenate([self.intern_strings(piece) for piece in pieces])
         word_of = self._words.get
         words = [word_of(value) for value in values]
         if None in words:
-            words = [
-                self.intern_one(value) if word is None else word
-                for value, word in zip(values, words, strict=True)
-            ]
+            if self._cold.bytes:
+                new = self._intern_beside_cold(
+                    value for value, word in zip(values, words, strict=True) if word is None
+                )
+                words = [
+                    new[value] if word is None else word for value, word in zip(values, words, strict=True)
+                ]
+            else:
+                words = [
+                    self.intern_one(value) if word is None else word
+                    for value, word in zip(values, words, strict=True)
+                ]
+            if SPILL.place is not None:
+                self._cool(SPILL.place.memory)
         return np.array(words, dtype=np.int64)
 
     def intern_one(self, value: object) -> int:
@@ -155,7 +188,7 @@ class SymbolTable:
             return word
         payload = pack(value)
         word = self._word_of(payload)
-        if word not in self._values:
+        if word not in self:
             # A numpy string or a subclass of str packs to plain text, and must be entered as such.
             self._enter_payload(word, payload, unpack(payload))
         elif self._payload(word) != payload:
@@ -170,15 +203,13 @@ class SymbolTable:
         values = self._values
         try:
             stored = [values[word] for word in words.tolist()]
-        except KeyError as missing:
-            raise self._unknown(missing.args[0]) from None
+        except KeyError:
+            stored = self._stored(words)
         return [unpack(value) if type(value) is _Packed else value for value in stored]
 
     def lookup_one(self, word: int) -> object:
         """Return the value of one word; raises as `lookup` does."""
-        value = self._values.get(word)
-        if value is None:
-            raise self._unknown(word)
+        value = self._stored_one(word)
         return unpack(value) if type(value) is _Packed else value
 
     def payloads(self, words: Int64s) -> list[bytes]:
@@ -194,7 +225,7 @@ class SymbolTable:
     def pin(self, word: int) -> None:
         """Never forget a word of the table, or 0."""
         if word:
-            assert word in self._values, "only a word of the table can be pinned"
+            assert word in self, "only a word of the table can be pinned"
             self._pinned.add(word)
 
     def delta_for(self, peer: int, words: Int64s) -> SymbolEntries:
@@ -229,13 +260,15 @@ class SymbolTable:
         """
         failure: SymbolCollisionError | None = None
         for word, payload in zip(entries.words, entries.payloads, strict=True):
-            if word not in self._values:
+            if word not in self:
                 self._enter_payload(word, payload, self._checked(word, payload, peer))
             elif self._payload(word) != payload:
                 failure = self._collision(word, self._checked(word, payload, peer))
         self._has.setdefault(peer, set()).update(entries.words)
         if self._noted is not None:
             self._noted.update(entries.words)
+        if SPILL.place is not None:
+            self._cool(SPILL.place.memory)
         if failure is not None:
             raise failure
 
@@ -247,6 +280,9 @@ class SymbolTable:
 
         A pass that searched very many words raises these limits further (`forget`).
         """
+        cold = self._cold
+        if cold.bytes:
+            return len(self) >= self._full_at or self._bytes + cold.bytes >= self._bytes_full_at
         return len(self._values) >= self._full_at or self._bytes >= self._bytes_full_at
 
     def withdraw(self, peer: int) -> None:
@@ -259,7 +295,11 @@ class SymbolTable:
 
     def marking(self) -> SymbolMarking:
         """Return an account with only pinned and noted words in use so far. Costs some 20 ns per entry."""
-        marking = SymbolMarking(self._values)
+        if self._cold.bytes:
+            hot = np.fromiter(self._values, np.int64, len(self._values))
+            marking = SymbolMarking(np.concatenate([hot, self._cold.live_words()]))
+        else:
+            marking = SymbolMarking(self._values)
         for words in (self._pinned, self._noted or ()):
             marking.add(np.fromiter(words, np.int64, len(words)))
         return marking
@@ -271,10 +311,15 @@ class SymbolTable:
         """
         assert isinstance(marking, SymbolMarking), "the account that this table gave"
         live, gone = marking.in_use_and_not()
-        assert live.shape[0] + gone.shape[0] == len(self._values)
-        words = gone.tolist()
+        assert live.shape[0] + gone.shape[0] == len(self)
+        words, (cold, texts) = gone.tolist(), self._cold.remove(gone)
+        if cold:
+            words = [word for word in words if word in self._values]
         values = list(map(self._values.pop, words))
         _consume(map(self._words.pop, [value for value in values if type(value) is not _Packed]))
+        freed = sum(map(getsizeof, values))
+        words += cold
+        values += map(_value_of, texts)
         for has in self._has.values():
             has.difference_update(words)
         for other in self.beside.values():
@@ -283,16 +328,11 @@ class SymbolTable:
             self._shrink()
             self._bytes = sum(map(getsizeof, self._values.values()))
         else:
-            self._bytes = max(0, self._bytes - sum(map(getsizeof, values)))
+            self._bytes = max(0, self._bytes - freed)
         # The cost of a search should be small beside that of entering the values that came since the last.
-        self._full_at = max(
-            self._full_from,
-            2 * len(self._values),
-            len(self._values) + marking.words_shown // _WORDS_PER_ENTRY,
-        )
-        self._bytes_full_at = max(
-            self._bytes_from, 2 * self._bytes, self._bytes + marking.words_shown * _BYTES_PER_WORD
-        )
+        count, size = len(self), self._bytes + self._cold.bytes
+        self._full_at = max(self._full_from, 2 * count, count + marking.words_shown // _WORDS_PER_ENTRY)
+        self._bytes_full_at = max(self._bytes_from, 2 * size, size + marking.words_shown * _BYTES_PER_WORD)
         self._noted = None
         self._forgotten += len(words)
         self._passes += 1
@@ -301,14 +341,16 @@ class SymbolTable:
     def give_up(self) -> None:
         """End a pass without an answer about what is in use; try again when there is twice as much."""
         self._noted = None
-        self._full_at = max(self._full_from, 2 * len(self._values))
-        self._bytes_full_at = max(self._bytes_from, 2 * self._bytes)
+        self._full_at = max(self._full_from, 2 * len(self))
+        self._bytes_full_at = max(self._bytes_from, 2 * (self._bytes + self._cold.bytes))
 
     def report(self) -> dict[str, int]:
         """Return the number of entries, bytes of values, entries forgotten, and passes; and the limits."""
         return {
-            "entries": len(self._values),
-            "bytes": self._bytes,
+            "entries": len(self),
+            "bytes": self._bytes + self._cold.bytes,
+            "cold_entries": len(self._cold),
+            "cold_bytes": self._cold.bytes,
             "forgotten": self._forgotten,
             "passes": self._passes,
             "full_at": self._full_at,
@@ -330,14 +372,88 @@ class SymbolTable:
             if type(value) is not _Packed:
                 assert self._words[value] == word
         assert len(self._words) == sum(type(value) is not _Packed for value in self._values.values())
+        cold = set(self._cold.live_words().tolist())
+        assert not cold & self._values.keys()
+        for word in cold:
+            assert self._word_of(self._payload(word)) == word
         for has in (*self._has.values(), self._pinned):
-            assert has <= self._values.keys()
+            assert has <= self._values.keys() | cold
 
-    def _payload(self, word: int) -> bytes:
+    # Values in files; see `cold_texts.py`.
+
+    def leave_cold(self) -> None:
+        """Drop all values that are in files: in a forked process their memory is empty."""
+        self._cold.leave()
+        self._pinned &= self._values.keys()
+        for peer, has in self._has.items():
+            self._has[peer] = has & self._values.keys()
+        SymbolTable._moving = threading.Lock()  # another thread of the parent may have held it
+
+    def _cool(self, memory: int) -> None:
+        """Move the older values to files, if those in dictionaries take more than their share of `memory`.
+
+        Each move leaves a quarter, so that values that are used again and again, which come back to the
+        dictionaries each time, are rarely moved.
+        """
+        SPILL.besides = size = self._bytes + _ENTRY_BYTES * len(self._values)
+        if size * _SHARE <= memory:
+            return
+        with self._moving:
+            count = len(self._values) - len(self._values) // 4
+            older = list(islice(self._values.items(), count))
+            for first in range(0, count, _MOVED):
+                piece = older[first : first + _MOVED]
+                words = np.fromiter((word for word, _ in piece), np.int64, len(piece))
+                self._cold.add(words, [_payload_of(value) for _, value in piece])
+            # Threads look values up meanwhile: a value is in the one or the other at any moment.
+            rest = dict(islice(self._values.items(), count, None))
+            self._values = rest
+            self._words = {value: word for word, value in rest.items() if type(value) is not _Packed}
+            self._bytes = sum(map(getsizeof, rest.values()))
+        SPILL.besides = self._bytes + _ENTRY_BYTES * len(rest)
+
+    def _cold_value(self, word: int) -> str | bytes | None:
+        """Return a value that is in files."""
+        if not self._cold.bytes:
+            return None
+        (text,) = self._cold.texts(np.array([word], np.int64))
+        return None if text is None else _value_of(text)
+
+    def _intern_beside_cold(self, values: Iterable[str | bytes]) -> dict[str | bytes, int]:
+        """Enter values that are in no dictionary; return their words."""
+        new = {value: self._word_of(pack(value)) for value in values}
+        words = np.fromiter(new.values(), np.int64, len(new))
+        with self._moving:
+            back: list[int] = []
+            for (value, word), text in zip(new.items(), self._cold.texts(words), strict=True):
+                if text is not None:
+                    if text != pack(value):
+                        raise self._collision(word, value)
+                    back.append(word)
+                self._put(word, value)
+            self._cold.bury(np.array(back, np.int64))
+        return new
+
+    def _stored(self, words: Int64s) -> list[str | bytes]:
+        """Return values as they are kept, of dictionaries and of files."""
+        stored = [self._values.get(word) for word in words.tolist()]
+        missing = [index for index, value in enumerate(stored) if value is None]
+        for index, text in zip(missing, self._cold.texts(words[missing]), strict=True):
+            if text is None:
+                raise self._unknown(int(words[index]))
+            stored[index] = _value_of(text)
+        return [value for value in stored if value is not None]
+
+    def _stored_one(self, word: int) -> str | bytes:
         value = self._values.get(word)
         if value is None:
+            value = self._cold_value(word)
+        if value is None:
             raise self._unknown(word)
-        return bytes(value) if type(value) is _Packed else pack(value)
+        return value
+
+    def _payload(self, word: int) -> bytes:
+        return _payload_of(self._stored_one(word))
 
     def _checked(self, word: int, payload: bytes, peer: int) -> object:
         """Return the value of another worker's entry; `PeerError` unless word and bytes belong together."""
@@ -358,15 +474,26 @@ class SymbolTable:
         if isinstance(value, str | bytes):
             self._enter(word, value)
         else:
-            self._values[word] = packed = _Packed(payload)
-            self._bytes += getsizeof(packed)
+            self._enter(word, _Packed(payload))
 
     def _enter(self, word: int, value: str | bytes) -> None:
+        if SPILL.place is None and not self._cold.bytes:
+            self._put(word, value)
+            return
+        with self._moving:
+            cold = self._cold_value(word)
+            if cold is not None and (type(cold) is not type(value) or cold != value):
+                raise self._collision(word, value)
+            self._put(word, value)
+            self._cold.bury(np.array([word], np.int64))
+
+    def _put(self, word: int, value: str | bytes) -> None:
         # `setdefault` is atomic: a worker in another thread of this process may enter the same value now.
         entered = self._values.setdefault(word, value)
         if type(entered) is not type(value) or entered != value:
             raise self._collision(word, value)
-        self._words[value] = word
+        if type(value) is not _Packed:
+            self._words[value] = word
         self._bytes += getsizeof(value)
 
     def _collision(self, word: int, value: object) -> SymbolCollisionError:
@@ -380,6 +507,16 @@ class SymbolTable:
             f"word {word:#x} stands for a value that this worker was never told; it knows {len(self)}.\n"
             "  Its entry should have arrived before the first row that holds it."
         )
+
+
+def _payload_of(value: str | bytes) -> bytes:
+    return bytes(value) if type(value) is _Packed else pack(value)
+
+
+def _value_of(payload: bytes) -> str | bytes:
+    """Return a value in the form in which it is kept."""
+    value = unpack(payload)
+    return value if isinstance(value, str | bytes) else _Packed(payload)
 
 
 def _consume(steps: Iterable[object]) -> None:
