@@ -54,6 +54,8 @@ SIZES = {"wcc": 200_000, "count": 4_000_000, "texts": 400_000, "again": 400_000}
 SHARES = (0.5, 0.25, 0.125)
 CHANGES = 60
 PIECE = 2_000_000
+_GROUPS = {"/sys/fs/cgroup/memory": "memory.limit_in_bytes", "/sys/fs/cgroup": "memory.max"}
+"""Where groups of processes are made, and which of their files limits memory; the older kind first."""
 _COLOURS = {"wcc": "#1f6fb4", "count": "#c0392b", "texts": "#2b8a3e", "again": "#8e44ad"}
 
 
@@ -148,7 +150,7 @@ def _faults() -> int:
 
 def _limit(mib: float) -> str:
     """Put this process into a new group with so much memory; return the folder of the group."""
-    for root, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+    for root, limit in _GROUPS.items():
         group = Path(root, f"naiad-spill-{os.getpid()}")
         with suppress(OSError):
             group.mkdir()
@@ -225,11 +227,17 @@ def _in_a_process(
         str(share),
         str(taken),
     ]
-    done = subprocess.run([*command, folder, str(int(limited))], capture_output=True, text=True, check=False)
+    with subprocess.Popen(
+        [*command, folder, str(int(limited))], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as done:
+        out, err = done.communicate()
+    for root in _GROUPS:
+        with suppress(OSError):
+            Path(root, f"naiad-spill-{done.pid}").rmdir()
     if done.returncode:
-        print(f"{shape} {size:,} at {share:g}: ended by {done.returncode}\n{done.stderr[-2000:]}", flush=True)
+        print(f"{shape} {size:,} at {share:g}: ended by {done.returncode}\n{err[-2000:]}", flush=True)
         return None
-    run: Run = json.loads(done.stdout)
+    run: Run = json.loads(out)
     print(json.dumps(run), flush=True)
     return run
 
