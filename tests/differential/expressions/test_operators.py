@@ -45,6 +45,12 @@ def test_null_propagates_and_conditions_follow_sql() -> None:
         assert values_of(expr, [ROW]) == [expected], expr
 
 
+def test_a_null_constant_is_filled_by_what_may_fail() -> None:
+    rows = [ROW, (9, *ROW[1:])]
+    assert values_of(lit(None, "int").fill_null(col.i * 2), rows) == [14, 18]
+    assert values_of((lit(1) + lit(None, "int")).fill_null(col.n + 1), rows) == [None, None]
+
+
 def test_null_words_are_zero_below_a_computed_null() -> None:
     schema = Schema.of("n: int?, g: float?")
     words = encode_rows(schema, [(None, None), (1, 2.0)], None)
