@@ -90,6 +90,7 @@ from differential.errors import (
     RowError,
     RuleError,
     SchemaError,
+    SqlError,
     SumOverflowError,
     SymbolCollisionError,
     UnknownSymbolError,
@@ -272,6 +273,7 @@ from differential.group_statistics import (
 from differential.linear.shapes import clock, session, sliding, tumbling
 from differential.other_spellings.table import FUNCTIONS as _FUNCTIONS
 from differential.plan.explaining import explain
+from differential.relational.door import sql
 from differential.skew.balance import Balance
 from differential.warming import warm
 from timely.user_code.short_traces import short_lookup as _short_lookup
@@ -292,6 +294,7 @@ __all__ = [
     "RuleError",
     "Schema",
     "SchemaError",
+    "SqlError",
     "SumOverflowError",
     "SymbolCollisionError",
     "UnknownSymbolError",
@@ -479,6 +482,7 @@ __all__ = [
     "sort_array",
     "split",
     "split_part",
+    "sql",
     "sqrt",
     "startswith",
     "stddev",

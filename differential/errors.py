@@ -9,6 +9,7 @@
     │  ├─ SumOverflowError      a sum or count of a group leaves 64 bits, one of decimals 18 digits
     │  ├─ NotEmptyError         a claim of assert_empty or assert_equal does not hold
     │  ├─ RuleError             a rule of Datalog cannot be read, does not fit its relations, or is unsafe
+    │  ├─ SqlError              a SQL text cannot be read, or has no meaning
     │  └─ UserFunctionError     a Python function passed to map, flat_map, map_batches or reduce failed
     └─ InternalError
        ├─ SymbolCollisionError  two different values have the same 64-bit word
@@ -38,6 +39,7 @@ __all__ = [
     "RowError",
     "RuleError",
     "SchemaError",
+    "SqlError",
     "SumOverflowError",
     "SymbolCollisionError",
     "UnknownSymbolError",
@@ -105,6 +107,12 @@ class NotEmptyError(MisuseError):
 
 class RuleError(MisuseError):
     """A rule of Datalog cannot be read, does not fit its relations, is unsafe, or negates a dependent."""
+
+
+class SqlError(MisuseError):
+    """A SQL text cannot be read, names what is not there, or says what is not supported. The message is one
+    line, and begins with the place: file, line and column.
+    """
 
 
 class UserFunctionError(MisuseError):

@@ -72,7 +72,7 @@ ROOMS = {
         "skew",
         "plan",
         "collections",
-        "queries",
+        "queries relational",
         "algorithms testing",
         "warming",
     ],
@@ -106,6 +106,22 @@ WITHOUT_A_TEST_FILE = {
         "differential/kernels/compiled_loops/test_rounds.py"
     ),
     "differential/plan/decoding.py": "differential/plan/test_encoding.py",
+    **{
+        f"differential/relational/{name}.py": "differential/relational/test_door.py"
+        for name in (
+            *(f"lowering/{name}" for name in ("applies", "domains", "groups", "joins", "lowerer")),
+            *(
+                f"reading/{name}"
+                for name in ("groupings", "queries", "reading", "recursions", "selects", "sources")
+            ),
+            *(
+                f"reading/expressions/{name}"
+                for name in ("arithmetic", "calls", "functions", "scopes", "special")
+            ),
+            *(f"reading/expressions/{name}" for name in ("stages", "types", "values")),
+            "algebra/relations",
+        )
+    },
     **{
         f"differential/plan/nodes/{name}.py": "differential/plan/nodes/test_node.py"
         for name in ("effects", "leaves", "linear", "loops", "patterns", "stateful", "timed")

@@ -240,7 +240,8 @@ def _filled(values: Natural, valid: Bools, default: Evaluate, words: Int64s) -> 
     """Return `values` with those of `default` where they are null; `default` runs on these rows only."""
     count = words.shape[1]
     if not valid.ndim:  # of constants: the same in every row
-        values, valid = np.broadcast_to(values, (count,)), np.full(count, bool(valid))
+        values = np.broadcast_to(values, (count,))  # type: ignore[assignment]  # of the same type
+        valid = np.full(count, bool(valid))
     missing = (~valid).nonzero()[0]
     if not missing.size:
         return values, None

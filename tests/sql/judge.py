@@ -51,6 +51,21 @@ class Judge:
         """The rows of `sql`, each as often as it is there."""
         return Counter(self._database.execute(sql).fetchall())
 
+    def width(self, sql: str) -> int:
+        """How many columns the answer of `sql` has."""
+        return len(self._database.execute(sql).description or ())
+
+    def changed(self, name: str, gone: pa.Table, come: pa.Table) -> pa.Table:
+        """The table `name` after some of its rows have gone and others come; it has these from now on."""
+        self._database.register("gone", gone)
+        self._database.register("come", come)
+        answer = self._database.sql(
+            f'(SELECT * FROM "{name}" EXCEPT ALL SELECT * FROM gone) UNION ALL SELECT * FROM come'
+        )
+        table: pa.Table = answer.to_arrow_table()
+        self.tell_table(name, table)
+        return table
+
     def close(self) -> None:
         """No more questions."""
         self._database.close()

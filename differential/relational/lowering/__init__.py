@@ -1,0 +1,1 @@
+"""Relations become collections: subqueries become joins, and joins get an order."""

@@ -1,0 +1,292 @@
+"""Joins in an order.
+
+Inner joins, filters and memberships (EXISTS, IN) that stand upon one another are one *cluster*: parts, and
+conditions over them. A condition over one part filters that part; a membership that reads one part only is
+applied to it, before any join. Then the parts are joined one after another: first those that an equality
+connects with what is joined already, of these the one with the most equalities, of equal ones one that has
+filters, of these the first as written. Parts that nothing connects come last, and make pairs of all rows.
+Subqueries that add columns (a scalar in a condition, LATERAL) are joined behind all parts: so their domain is
+as small as it can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from timely.user_code.call_site import at_site
+
+from ...collections.collection import Collection
+from ...expressions.expression import ColumnRef, Expr, col
+from ..algebra.relations import ApplyOf, JoinOf, Relation, Selection
+from .applies import filtered_by, part_of
+from .conditions import Equality, all_of_them, conjuncts, equality_between, implied, same_key_type
+from .domains import Domain, Lowers, is_correlated, renamed
+
+__all__ = ["is_cluster", "joined", "outer_joined"]
+
+
+def is_cluster(relation: Relation) -> bool:
+    """Return True for an inner join, a filter, or a membership."""
+    return (
+        isinstance(relation, Selection)
+        or (isinstance(relation, JoinOf) and relation.how == "inner")
+        or (isinstance(relation, ApplyOf) and (relation.kind in ("semi", "anti") or _adds(relation)))
+    )
+
+
+def _adds(apply: ApplyOf) -> bool:
+    """Return True for a subquery whose rows are joined as those of any part."""
+    return apply.kind == "inner" or (apply.kind == "scalar" and apply.is_needed)
+
+
+@dataclass
+class _JoinCluster:
+    """What is to be joined: parts that are collections already, conditions, memberships."""
+
+    parts: list[Collection] = field(default_factory=list)
+    conditions: list[Expr] = field(default_factory=list)
+    memberships: list[ApplyOf] = field(default_factory=list)
+    subqueries: list[ApplyOf] = field(default_factory=list)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Return the names of all columns that it will have."""
+        parts = frozenset().union(*(each.schema.names for each in self.parts))
+        return parts.union(*(each.right.names for each in self.subqueries))
+
+
+def joined(lower: Lowers, relation: Relation, domain: Domain | None) -> Collection:
+    """Return the rows of a cluster, with the columns of `domain` if there is one."""
+    cluster = _JoinCluster()
+    if domain is not None:
+        cluster.parts.append(domain.rows)
+    _gather(lower, relation, domain, cluster)
+    cluster.conditions += [
+        each
+        for condition in cluster.conditions
+        for part in cluster.parts
+        for each in implied(condition, frozenset(part.schema.names))
+    ]
+    parts = [_reduced(lower, part, cluster) for part in cluster.parts]
+    is_cut = [one is not other for one, other in zip(parts, cluster.parts, strict=True)]
+    rows = parts.pop(0)
+    del is_cut[0]
+    while parts:
+        number = _next(rows, parts, is_cut, cluster.conditions)
+        del is_cut[number]
+        rows = _with(rows, parts.pop(number), cluster)
+        rows = _reduced(lower, rows, cluster)
+    for apply in cluster.subqueries:
+        with at_site([apply.site]):
+            subquery = part_of(lower, rows, apply)
+        theirs = {name: lower.fresh(name) for name in subquery.outer}
+        cluster.conditions += [col[mine].eq_null_safe(col[other]) for mine, other in theirs.items()]
+        rows = _reduced(lower, _with(rows, renamed(subquery.rows, theirs), cluster), cluster)
+    assert not cluster.conditions and not cluster.memberships, "a condition reads what nobody has"
+    return rows
+
+
+def _gather(lower: Lowers, relation: Relation, domain: Domain | None, cluster: _JoinCluster) -> None:
+    """Take a cluster apart."""
+    if isinstance(relation, Selection):
+        below, rest = _pushed(relation)
+        _gather(lower, below, domain, cluster)
+        cluster.conditions += rest
+    elif isinstance(relation, JoinOf) and relation.how == "inner":
+        _gather(lower, relation.left, domain, cluster)
+        _gather(lower, relation.right, domain, cluster)
+        cluster.conditions += [part for each in relation.conditions for part in conjuncts(each)]
+    elif isinstance(relation, ApplyOf) and relation.kind in ("semi", "anti"):
+        _gather(lower, relation.left, domain, cluster)
+        cluster.memberships.append(relation)
+    elif isinstance(relation, ApplyOf) and _adds(relation):
+        _gather(lower, relation.left, domain, cluster)
+        cluster.subqueries.append(relation)
+        cluster.conditions += [part for each in relation.conditions for part in conjuncts(each)]
+    elif domain is not None and is_correlated(relation, domain):
+        rows = lower.carrying(relation, domain)
+        theirs = {name: lower.fresh(name) for name in domain.names}
+        cluster.parts.append(renamed(rows, theirs))
+        cluster.conditions += [col[mine].eq_null_safe(col[other]) for mine, other in theirs.items()]
+    else:
+        cluster.parts.append(lower.rows(relation))
+
+
+def _pushed(selection: Selection) -> tuple[Relation, list[Expr]]:
+    """Return what a filter stands on, with the conditions that hold further down in it, and the others.
+
+    A condition goes to the left of an outer join, or of a subquery, if it reads nothing that this adds.
+    """
+    conditions = [part for each in selection.conditions for part in conjuncts(each)]
+    below = selection.input
+    if not isinstance(below, JoinOf | ApplyOf) or is_cluster(below):
+        return below, conditions
+    if isinstance(below, JoinOf) and below.how != "left":
+        return below, conditions
+    added = frozenset(below.names) - frozenset(below.left.names)
+    pushed = tuple(each for each in conditions if added.isdisjoint(each.columns()))
+    if pushed:
+        below = replace(below, left=Selection(below.left, pushed, site=selection.site))
+    return below, [each for each in conditions if not added.isdisjoint(each.columns())]
+
+
+def _reduced(lower: Lowers, rows: Collection, cluster: _JoinCluster) -> Collection:
+    """Return the rows for which all is true that can be said of them; it is said then."""
+    names = frozenset(rows.schema.names)
+    now = [each for each in cluster.conditions if each.columns() <= names]
+    cluster.conditions = [each for each in cluster.conditions if not each.columns() <= names]
+    if now:
+        rows = rows.filter(*now)
+    for membership in list(cluster.memberships):
+        reads = (membership.right.free & cluster.names).union(
+            *(each.columns() for each in membership.members)
+        )
+        if reads <= names:
+            with at_site([membership.site]):
+                rows = filtered_by(lower, rows, membership)
+            cluster.memberships.remove(membership)
+    return rows
+
+
+def _next(
+    rows: Collection, parts: Sequence[Collection], is_cut: Sequence[bool], conditions: Sequence[Expr]
+) -> int:
+    """Return the place of the part to be joined next."""
+    names = frozenset(rows.schema.names)
+
+    def equalities(number: int) -> int:
+        others = frozenset(parts[number].schema.names)
+        return sum(equality_between(each, names, others) is not None for each in conditions)
+
+    return max(range(len(parts)), key=lambda number: (equalities(number), is_cut[number], -number))
+
+
+def _with(rows: Collection, part: Collection, cluster: _JoinCluster) -> Collection:
+    """Return the pairs of two parts; the equalities between them are said then."""
+    keys = _Keys(rows, part)
+    names, others = frozenset(rows.schema.names), frozenset(part.schema.names)
+    rest = []
+    for condition in cluster.conditions:
+        equality = equality_between(condition, names, others)
+        if equality is None or not keys.take(equality):
+            rest.append(condition)
+    cluster.conditions = rest
+    return keys.inner()
+
+
+class _Keys:
+    """The keys of a join of two collections with different columns."""
+
+    def __init__(self, left: Collection, right: Collection) -> None:
+        self.sides = (left, right)
+        self.pairs: list[tuple[str, str]] = []
+        self.null_safe: list[bool] = []
+        self._computed: tuple[dict[str, Expr], dict[str, Expr]] = ({}, {})
+
+    def take(self, equality: Equality) -> bool:
+        """Make keys of an equality; return False if the types do not allow it, or it says nothing new."""
+        left, right = self.sides
+        if not same_key_type(equality.left.type_in(left.schema), equality.right.type_in(right.schema)):
+            return False
+        pair = (self._name(0, equality.left), self._name(1, equality.right))
+        for name, other in self.pairs:
+            if (name == pair[0]) != (other == pair[1]):
+                return False
+            if (name, other) == pair:
+                return not equality.is_null_safe
+        self.pairs.append(pair)
+        self.null_safe.append(equality.is_null_safe)
+        return True
+
+    def _name(self, side: int, expr: Expr) -> str:
+        if isinstance(expr, ColumnRef):
+            return expr.name
+        name = f"({expr.describe()}) {side}"
+        self._computed[side][name] = expr
+        return name
+
+    def side(self, number: int, *, without_nulls: bool = False) -> Collection:
+        """Return a side with its computed keys; of mixed keys without the nulls that equal nothing."""
+        rows = self.sides[number]
+        if self._computed[number]:
+            rows = rows.with_columns(**self._computed[number])
+        if without_nulls and self.is_mixed:
+            strict = [pair[number] for pair, safe in zip(self.pairs, self.null_safe, strict=True) if not safe]
+            nullable = [name for name in strict if rows.schema[name].type.nullable]
+            rows = rows.drop_nulls(*nullable) if nullable else rows
+        return rows
+
+    @property
+    def is_mixed(self) -> bool:
+        """Return True if null equals null in some keys, and not in others."""
+        return len(set(self.null_safe)) == 2
+
+    def computed(self, number: int) -> list[str]:
+        """Return the names of computed keys."""
+        return [*self._computed[number]]
+
+    def inner(self) -> Collection:
+        """Return the pairs, with all columns of both."""
+        left, right = self.side(0), self.side(1, without_nulls=True)
+        if not self.pairs:
+            return left.cross_join(right)
+        rows = left.join(right, on=self.pairs, null_safe=any(self.null_safe))
+        again = {other: col[name] for name, other in self.pairs if other not in self._computed[1]}
+        rows = rows.with_columns(**again) if again else rows
+        return rows.drop(*self.computed(0)) if self.computed(0) else rows
+
+
+def outer_joined(lower: Lowers, relation: JoinOf, domain: Domain | None) -> Collection:
+    """Return a left, right or full join, with the columns of `domain` if there is one."""
+    if relation.how == "right":
+        swapped = JoinOf(relation.right, relation.left, "left", relation.conditions, site=relation.site)
+        return outer_joined(lower, swapped, domain)
+    conditions = [part for each in relation.conditions for part in conjuncts(each)]
+    left = lower.carrying(relation.left, domain)
+    carries = domain is not None and (relation.how == "full" or is_correlated(relation.right, domain))
+    right = lower.carrying(relation.right, domain) if carries else lower.rows(relation.right)
+    theirs: dict[str, str] = {}
+    if carries:
+        assert domain is not None
+        theirs = {name: lower.fresh(name) for name in domain.names}
+        right = renamed(right, theirs)
+    keys = _Keys(left, right)
+    for mine, other in theirs.items():
+        keys.take(Equality(col[mine], col[other], True))
+    names, others = frozenset(left.schema.names), frozenset(right.schema.names)
+    rest = []
+    for condition in conditions:
+        equality = equality_between(condition, names, others)
+        mixes = (
+            equality is not None and relation.how == "full" and equality.is_null_safe not in keys.null_safe
+        )
+        if equality is None or (mixes and keys.pairs) or not keys.take(equality):
+            rest.append(condition)
+    return _outer(lower, keys, relation.how, rest, theirs)
+
+
+def _outer(
+    lower: Lowers, keys: _Keys, how: str, conditions: list[Expr], theirs: dict[str, str]
+) -> Collection:
+    """Return a left or full join by these keys. Keys of the right are null where there is no partner: the
+    join itself has copies of them.
+    """
+    left, right = keys.side(0), keys.side(1, without_nulls=True)
+    copies = [
+        {name: lower.fresh("key") for name in dict.fromkeys(each)} for each in zip(*keys.pairs, strict=True)
+    ] or [
+        {},
+        {},
+    ]
+    if how == "full":
+        mine = {name: copy for name, copy in copies[0].items() if name not in theirs}
+        left = left.with_columns(**{copy: col[name] for name, copy in mine.items()})
+    else:
+        mine = {}
+    right = right.with_columns(**{copy: col[name] for name, copy in copies[1].items()})
+    pairs = [(mine.get(name, name), copies[1][other]) for name, other in keys.pairs]
+    condition = all_of_them(conditions) if conditions else None
+    rows = left.join(right, on=pairs, how=how, where=condition, null_safe=any(keys.null_safe))
+    extra = [*keys.computed(0), *keys.computed(1), *mine.values(), *theirs.values()]
+    return rows.drop(*extra) if extra else rows

@@ -1,0 +1,1 @@
+"""SQL texts become relations. sqlglot reads the grammar; names, types and rules are ours."""

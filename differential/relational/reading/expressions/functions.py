@@ -1,0 +1,270 @@
+"""Functions of SQL: which of ours each is, and in which order it takes its operands.
+
+sqlglot has a class for most functions, whatever the dialect calls them; others come by their name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from sqlglot import exp
+
+from ....columns.column_types import date
+from ....errors import ExpressionError
+from ....expressions.calls import catalogued, composed
+from ....expressions.expression import Expr, LiteralValue, coalesce, greatest, least, when
+from ..texts import SqlText, children_of
+from .values import Value, alike, as_type, computed, met
+
+__all__ = ["FUNCTIONS", "called", "named_function"]
+
+_Read = Callable[[exp.Expression], Value]
+
+_Call = Callable[[SqlText, exp.Expression, _Read], Value]
+
+
+def called(text: SqlText, node: exp.Expression, read: _Read) -> Value:
+    """Return the value of a function that sqlglot has a class for."""
+    return FUNCTIONS[type(node)](text, node, read)
+
+
+def _constant_of(value: Value) -> object:
+    if not isinstance(value.expr, LiteralValue):
+        raise ExpressionError("takes a constant here")
+    return value.expr.value
+
+
+def _plain(make: Callable[..., Expr], *names: str) -> _Call:  # type: ignore[explicit-any]  # any function
+    """Return the reader of a function whose operands have these names in sqlglot's node; a name with "!" is
+    that of a constant, one with "?" may be missing.
+    """
+    bare = [name.rstrip("!?") for name in names]
+
+    def read_call(text: SqlText, node: exp.Expression, read: _Read) -> Value:
+        text.parts_of(node, *bare)
+        operands: list[Value] = []
+        constants: dict[int, object] = {}
+        for place, (name, key) in enumerate(zip(names, bare, strict=True)):
+            part = node.args.get(key)
+            if part is None:
+                if "?" in name:
+                    break
+                raise ExpressionError(f"lacks an operand: {key}")
+            value = read(part)
+            if "!" in name:
+                constants[place] = _constant_of(value)
+            else:
+                operands.append(value)
+        return _computed(make, operands, constants)
+
+    return read_call
+
+
+def _computed(  # type: ignore[explicit-any]  # any function
+    make: Callable[..., Expr], operands: list[Value], constants: Mapping[int, object]
+) -> Value:
+    def built(*exprs: Expr) -> Expr:
+        rest = iter(exprs)
+        count = len(exprs) + len(constants)
+        return make(*(constants[place] if place in constants else next(rest) for place in range(count)))
+
+    return computed(built, *operands)
+
+
+def _day(text: SqlText, node: exp.Expression, read: _Read) -> Value:
+    """Return a date: of a text, a timestamp, a date. sqlglot writes this around operands of YEAR."""
+    text.parts_of(node, "this", "safe")
+    value = read(node.this)
+    return value if value.type.kind == "date" and not value.is_untyped else as_type(value, date)
+
+
+def _several(make: Callable[..., Expr]) -> _Call:  # type: ignore[explicit-any]  # any number of operands
+    def read_call(text: SqlText, node: exp.Expression, read: _Read) -> Value:
+        text.parts_of(node, "this", "expressions", "safe", "coalesce", "ignore_nulls")
+        nodes = [
+            *([node.this] if isinstance(node.this, exp.Expression) else []),
+            *children_of(node, "expressions"),
+        ]
+        values = alike([read(each) for each in nodes])
+        if all(each.is_untyped for each in values):
+            return values[0]
+        return computed(make, *values)
+
+    return read_call
+
+
+def _concatenated(text: SqlText, node: exp.Expression, read: _Read) -> Value:
+    """Return texts one after another: `||` and CONCAT, which in Postgres and DuckDB passes over nulls."""
+    text.parts_of(node, "this", "expression", "expressions", "safe", "coalesce")
+    nodes = children_of(node, "expressions") or [node.this, node.args["expression"]]
+    values = [read(each) for each in nodes]
+    values = [
+        computed(lambda expr: expr.cast("string"), each) if each.type.kind != "string" else each
+        for each in values
+    ]
+    if node.args.get("coalesce"):
+        values = [computed(lambda expr: expr.fill_null(""), each) for each in values]
+    return computed(catalogued.concat, *values)
+
+
+def _nullif(text: SqlText, node: exp.Expression, read: _Read) -> Value:
+    text.parts_of(node, "this", "expression")
+    left, right = met([read(node.this), read(node.args["expression"])])
+    if left.is_untyped:
+        return left
+    return computed(
+        lambda a, b: when((a == b).fill_null(False)).then(_null_like(a)).otherwise(a), left, right
+    )
+
+
+def _null_like(expr: Expr) -> Expr:
+    """Return null of the type of an expression."""
+    return when(expr.is_null() & expr.is_not_null()).then(expr)
+
+
+def _extracted(text: SqlText, node: exp.Expression, read: _Read) -> Value:
+    text.parts_of(node, "this", "expression")
+    field, time = str(node.this.name), read(node.args["expression"])
+    return computed(lambda expr: composed.extract(field, expr), time)
+
+
+def _truncated(text: SqlText, node: exp.Expression, read: _Read) -> Value:
+    text.parts_of(node, "this", "unit")
+    unit = node.args["unit"].name.lower()
+    return computed(lambda expr: composed.date_trunc(unit, expr), read(node.this))
+
+
+def _moved(sign: int) -> _Call:
+    def read_call(text: SqlText, node: exp.Expression, read: _Read) -> Value:
+        text.parts_of(node, "this", "expression", "unit")
+        unit = node.args.get("unit")
+        name = "DAY" if unit is None else unit.name.upper().rstrip("S")
+        time, count = read(node.this), read(node.args["expression"])
+        if time.type.kind not in ("date", "timestamp"):
+            time = as_type(time, date)
+        days = {"DAY": 1, "WEEK": 7}.get(name)
+        months = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}.get(name)
+        if days is not None:
+            return computed(lambda t, n: t.dt.add_days(n * sign * days), time, count)
+        if months is None:
+            raise ExpressionError(f"moves by days, weeks, months, quarters or years, not by {name.lower()}")
+        return computed(lambda t, n: t.dt.add_months(n * sign * months), time, count)
+
+    return read_call
+
+
+def _days_between(text: SqlText, node: exp.Expression, read: _Read) -> Value:
+    text.parts_of(node, "this", "expression", "unit", "date_part_boundary")
+    unit = node.args.get("unit")
+    name = "day" if unit is None else unit.name.lower()
+    return computed(
+        lambda end, start: catalogued.date_diff(end, start, name),
+        read(node.this),
+        read(node.args["expression"]),
+    )
+
+
+def _found_at(text: SqlText, node: exp.Expression, read: _Read) -> Value:
+    text.parts_of(node, "this", "substr", "position")
+    part = _constant_of(read(node.args["substr"]))
+    return computed(lambda expr: catalogued.instr(expr, str(part)), read(node.this))
+
+
+def _substring(text: SqlText, node: exp.Expression, read: _Read) -> Value:
+    text.parts_of(node, "this", "start", "length")
+    start = _constant_of(read(node.args["start"]))
+    length = node.args.get("length")
+    count = 1 << 30 if length is None else _constant_of(read(length))
+    if type(start) is not int or type(count) is not int:
+        raise ExpressionError("takes whole numbers as constants")
+    return computed(lambda expr: composed.substring(expr, start, count), read(node.this))
+
+
+def _padded(text: SqlText, node: exp.Expression, read: _Read) -> Value:
+    text.parts_of(node, "this", "expression", "fill_pattern", "is_left")
+    width = _constant_of(read(node.args["expression"]))
+    fill = node.args.get("fill_pattern")
+    pad = catalogued.lpad if node.args.get("is_left") else catalogued.rpad
+    filler = " " if fill is None else str(_constant_of(read(fill)))
+    if type(width) is not int:
+        raise ExpressionError("takes a whole number as its width")
+    return computed(lambda expr: pad(expr, width, filler), read(node.this))
+
+
+def _truncated_number(expr: Expr) -> Expr:
+    return when(expr < 0).then(catalogued.ceil(expr)).otherwise(catalogued.floor(expr))
+
+
+FUNCTIONS: Final[dict[type[exp.Expression], _Call]] = {
+    exp.TsOrDsToDate: _day,
+    exp.Coalesce: _several(coalesce),
+    exp.Greatest: _several(greatest),
+    exp.Least: _several(least),
+    exp.Concat: _concatenated,
+    exp.DPipe: _concatenated,
+    exp.Nullif: _nullif,
+    exp.Extract: _extracted,
+    exp.TimestampTrunc: _truncated,
+    exp.DateTrunc: _truncated,
+    exp.TsOrDsAdd: _moved(1),
+    exp.DateAdd: _moved(1),
+    exp.DateSub: _moved(-1),
+    exp.DateDiff: _days_between,
+    exp.StrPosition: _found_at,
+    exp.Substring: _substring,
+    exp.Pad: _padded,
+    exp.AddMonths: _plain(catalogued.add_months, "this", "expression"),
+    exp.Upper: _plain(catalogued.upper, "this"),
+    exp.Lower: _plain(catalogued.lower, "this"),
+    exp.Length: _plain(catalogued.length, "this"),
+    exp.Reverse: _plain(catalogued.reverse, "this"),
+    exp.Trim: _plain(composed.trim, "this", "expression!?"),
+    exp.Left: _plain(catalogued.left, "this", "expression!"),
+    exp.Right: _plain(catalogued.right, "this", "expression!"),
+    exp.Initcap: _plain(catalogued.initcap, "this"),
+    exp.Replace: _plain(catalogued.replace, "this", "expression!", "replacement!"),
+    exp.Repeat: _plain(catalogued.repeat, "this", "times!"),
+    exp.SplitPart: _plain(catalogued.split_part, "this", "delimiter!", "part_index!"),
+    exp.Round: _plain(catalogued.round, "this", "decimals!?"),
+    exp.Floor: _plain(catalogued.floor, "this"),
+    exp.Ceil: _plain(catalogued.ceil, "this"),
+    exp.Abs: _plain(lambda expr: expr.abs(), "this"),
+    exp.Sign: _plain(catalogued.signum, "this"),
+    exp.Sqrt: _plain(catalogued.sqrt, "this"),
+    exp.Exp: _plain(catalogued.exp, "this"),
+    exp.Ln: _plain(catalogued.log, "this"),
+    exp.Pow: _plain(catalogued.power, "this", "expression"),
+    exp.Year: _plain(catalogued.year, "this"),
+    exp.Quarter: _plain(catalogued.quarter, "this"),
+    exp.Month: _plain(catalogued.month, "this"),
+    exp.Day: _plain(catalogued.day, "this"),
+    exp.DayOfYear: _plain(catalogued.dayofyear, "this"),
+    exp.Hour: _plain(catalogued.hour, "this"),
+    exp.Minute: _plain(catalogued.minute, "this"),
+    exp.Second: _plain(catalogued.second, "this"),
+    exp.LastDay: _plain(catalogued.last_day, "this"),
+    exp.MD5: _plain(catalogued.md5, "this"),
+    exp.Trunc: _plain(_truncated_number, "this"),
+}
+
+
+_BY_NAME: Final[dict[str, Callable[..., Expr]]] = {  # type: ignore[explicit-any]  # any function
+    "isnan": lambda expr: catalogued.isnan(expr) if hasattr(catalogued, "isnan") else expr != expr,
+    "sin": catalogued.sin, "cos": catalogued.cos, "tan": catalogued.tan, "cbrt": catalogued.cbrt,
+    "bit_count": catalogued.bit_count, "sha1": catalogued.sha1, "crc32": catalogued.crc32,
+}  # fmt: skip
+
+
+def named_function(text: SqlText, node: exp.Anonymous, read: _Read) -> Value:
+    """Return the value of a function that sqlglot only knows by its name."""
+    text.parts_of(node, "this", "expressions")
+    name = str(node.this).lower()
+    make = _BY_NAME.get(name)
+    if make is None:
+        raise text.error(node, f"there is no function {name}")
+    operands = [read(each) for each in children_of(node, "expressions")]
+    try:
+        return computed(make, *operands)
+    except TypeError:
+        raise text.error(node, f"{text.written(node)}: {name} takes another number of operands") from None

@@ -1,0 +1,349 @@
+"""`dd.sql`: constructs of SQL beside DuckDB, at every epoch, with rows that go; and refused texts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from sql.judge import Judge, differences
+
+import differential as dd
+import timely
+from differential import SqlError
+from timely.building.dataflow import Dataflow
+
+TABLES = {
+    "t": "a: int?, b: int?, s: string?",
+    "u": "a: int?, c: int, s: string?",
+    "e": "x: int, y: int, w: int",
+}
+Rows = dict[str, list[tuple[object, ...]]]
+EPOCHS: list[Rows] = [
+    {
+        "t": [(1, 2, "a"), (1, 2, "a"), (None, 3, "b"), (2, None, None), (3, 1, "ab")],
+        "u": [(1, 5, "a"), (None, 1, "b"), (3, 3, None)],
+        "e": [(1, 2, 1), (2, 3, 1), (3, 1, 5), (1, 3, 7), (3, 4, 2)],
+    },
+    {
+        "t": [(1, 2, "a"), (None, None, "b"), (4, 4, "b")],
+        "u": [(1, 5, "a"), (1, 4, "b"), (2, 0, "b"), (4, 4, "b")],
+        "e": [(1, 2, 1), (3, 4, 2), (1, 3, 7), (4, 1, 1)],
+    },
+    {"t": [(1, 1, None)], "u": [], "e": [(1, 2, 1)]},
+    {"t": [], "u": [], "e": []},
+]
+
+# fmt: off
+TEXTS = {
+    "filter and groups": (
+        "select a, sum(b) as n, count(*) as m from t where b > 1 group by a having count(*) > "
+        "0"
+    ),
+    "group by expression": "select a + 1 as k, a + 1 + 1 as l, avg(b) as m from t group by a + 1",
+    "count of nothing": "select sum(b) as s, count(*) as n, max(s) as x from t where a > 100",
+    "distinct aggregates": (
+        "select a, sum(distinct b) as x, count(distinct s) as y, avg(distinct b) as z from t group "
+        "by a"
+    ),
+    "filter in aggregates": (
+        "select count(*) filter (where b > 1) as n, sum(b) filter (where a = 1) as m from "
+        "t"
+    ),
+    "all joins": "select t.a as p, u.a as q, t.s, c from t full join u on t.a = u.a and t.b < u.c",
+    "a join with conditions": (
+        "select t.a as p, u.c from t left join u on t.a = u.a and u.c > 3 where u.c is null or t.b "
+        "= 2"
+    ),
+    "right join": "select t.b, u.c from t right join u on t.s = u.s",
+    "using": "select * from (select a, b from t) as t join (select a, c from u) as u using (a)",
+    "natural full": "select * from (select a, b from t) as t natural full join (select a, c from u) as u",
+    "commas": "select t.a as p, u.c, e.w from t, u, e where t.a = u.a and u.a = e.x",
+    "exists": "select a, b from t where exists (select 1 from u where u.a = t.a and u.c > t.b)",
+    "not exists, not equal": "select a, b from t where not exists (select 1 from u where u.a < t.a)",
+    "in": "select a, b from t where (a, s) in (select a, s from u)",
+    "not in": "select a, b from t where a not in (select a from u)",
+    "not in, correlated": "select a, b from t where a not in (select u.a from u where u.s = t.s)",
+    "not in of pairs": "select a, b from t where (a, b) not in (select a, c from u)",
+    "in as a value": (
+        "select a, a in (select a from u) as m, b not in (select c from u where u.a = t.a) as n "
+        "from t"
+    ),
+    "quantified": (
+        "select a, b from t where a >= all (select a from u where a is not null) or b < any "
+        "(select c from u)"
+    ),
+    "scalar": (
+        "select a, (select max(c) from u where u.a = t.a) as m, (select count(*) from u where u.a "
+        "< t.a) as n from t"
+    ),
+    "scalar in a condition": "select a from t where b < (select sum(c) from u where u.a = t.a)",
+    "three deep": (
+        "select a from t where exists (select 1 from u where u.a = t.a and u.c in "
+        "(select y from e where e.x = t.a and exists (select 1 from t as z where z.b = u.c or z.a = t.a)))"
+    ),
+    "lateral": "select t.a as p, z.n from t, lateral (select count(*) as n from u where u.a >= t.a) as z",
+    "lateral with limit": (
+        "select t.a as p, z.c from t left join lateral (select c from u where u.s = t.s order by c "
+        "limit 1) as z on true"
+    ),
+    "sets": (
+        "(select a from t except all select a from u) union all select c from u intersect select b "
+        "from t"
+    ),
+    "types of sets": "select a as k, null as n from t union select 1.5, s from u",
+    "order": "select a, b from t order by b desc nulls last, a nulls first limit 2 offset 1",
+    "distinct on": "select distinct on (a) a, b from t order by a, b desc nulls last",
+    "grouping sets": (
+        "select a, s, grouping(a) as g, count(*) as n from t group by grouping sets ((a, s), (a), "
+        "())"
+    ),
+    "rollup and cube": (
+        "select a, s, sum(b) as n from t group by rollup (a, s) union all select a, s, 0 from t "
+        "group by cube (a, s)"
+    ),
+    "total of nothing": "select a from t where exists (select 1 from u where c > t.a + 9 group by cube (c))",
+    "windows": (
+        "select a, b, rank() over (partition by a order by b) as r, sum(b) over (partition by a) as s, "
+        "lag(b) over (order by b, a, s) as l, count(*) over (order by b rows between 1 preceding "
+        "and current row) as n from t"
+    ),
+    "qualify": (
+        "select a, b from t qualify row_number() over (partition by a order by b desc nulls last, "
+        "s) = 1"
+    ),
+    "values": "select k, v, b from (values (1, 'x'), (2, null)) as z (k, v) left join t on k = a",
+    "with": (
+        "with z as (select a, sum(b) as n from t group by a) select p.a, q.n from z as p join z as "
+        "q on p.a = q.a"
+    ),
+    "case": (
+        "select case a when 1 then 'one' when 2 then 'two' else s end as x, case when b > 1 then b "
+        "end as y from t"
+    ),
+    "expressions": (
+        "select coalesce(a, b, 0) as p, nullif(a, b) as q, a between 1 and 2 as r, s like 'a%' as l, "
+        "a is distinct from b as d, upper(s) || '!' as u, -a % 2 as m, a in (1, null) as i from t"
+    ),
+    "dates": (
+        "select cast(date '2020-01-31' + interval '1' month as date) as d, extract(year from date "
+        "'2020-02-03') as y, cast('7' as int) as n from t"
+    ),
+    "no from": "select 1 as one, 'x' as two where 1 < 2",
+    "reachable": (
+        "with recursive r(n) as (select 1 union select y from e, r where x = n) select n from r"
+    ),
+    "counted steps": (
+        "with recursive r(n) as (select 1 union all select n + 1 from r where n < 5) select n, n * "
+        "2 as m from r"
+    ),
+}
+# fmt: on
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    database = Judge()
+    yield database
+    database.close()
+
+
+def changes(
+    before: Rows, after: Rows, name: str
+) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
+    """The rows that come, and those that go."""
+    old, new = Counter(before.get(name, [])), Counter(after[name])
+    return [*(new - old).elements()], [*(old - new).elements()]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_constructs_come_to_what_duckdb_says_at_every_epoch(judge: Judge, workers: int) -> None:
+    columns: dict[str, tuple[str, ...]] = {}
+
+    def build(flow: Dataflow) -> None:
+        tables = {name: dd.input(flow, name, schema) for name, schema in TABLES.items()}
+        for name, text in TEXTS.items():
+            answer = dd.sql(flow, text, dialect="duckdb", **tables)
+            columns[name] = answer.schema.names
+            answer.output(name)
+
+    wrong: list[str] = []
+    with timely.connect(workers=workers, embedded=True) as cluster:
+        flow = cluster.install(build)
+        before: Rows = {}
+        for epoch, rows in enumerate(EPOCHS):
+            for name, schema in TABLES.items():
+                come, go = changes(before, rows, name)
+                if come:
+                    flow.input(name).insert(come)
+                if go:
+                    flow.input(name).remove(go)
+                judge.tell(name, dd.Schema.of(schema), rows[name])
+            before = rows
+            flow.seal()
+            for name, text in TEXTS.items():
+                table = flow.output(name).snapshot()
+                have = Counter(zip(*(table.column(each).to_pylist() for each in columns[name]), strict=True))
+                here, there = differences(have, judge.answer(text))
+                if here or there:
+                    wrong.append(f"{name}, epoch {epoch}: {here} instead of {there}")
+    assert not wrong, "\n".join(wrong)
+
+
+REFUSED = {
+    "selec a": "1:1",
+    "select a +\n from t": "2:2",
+    "select nope from t": "1:8",
+    "select a\n  , nope from t": "2:5",
+    "select a, b from t group by a": "1:11",
+    "select a from t group by a having b > 1": "1:35",
+    "select a from t group by a order by b limit 1": "1:37",
+    "select a from t where sum(b) > 1": "1:23",
+    "select sum(sum(b)) from t": "1:12",
+    "select a from t group by sum(b)": "1:26",
+    "select t.a from t, u where a = 1": "1:28",
+    "select x.a from t": "1:8",
+    "select a from nowhere": "1:15",
+    "select foo(a) from t": "1:8",
+    "select count(distinct a, b) from t": "1:8",
+    "select a from t union select a, c from u": "1:30",
+    "select a from t union select s from t": "1:8",
+    "select a = s from t": "1:8",
+    "select a + s from t": "1:8",
+    "select upper(a) from t": "1:8",
+    "select sum(s) from t": "1:8",
+    "select a from t where b": "1:23",
+    "select a from t for update": "1:8",
+    "select a from t tablesample (10 percent)": "1:30",
+    "select a as x, b as x from t": "1:8",
+    "select a from t order by nope limit 1": "1:26",
+    "select a from t order by 3 limit 1": "1:26",
+    "select a from t limit 1 + 1": "1:23",
+    "select a from t where a in (select a, c from u)": "1:23",
+    "select (select a, c from u) from t": "1:16",
+    "select a from t join t on a = a": "1:22",
+    "select a from t left join u on exists (select 1)": "1:47",
+    "select row_number() over () from t": "1:8",
+    "select a from t where row_number() over (order by a) = 1": "1:23",
+    "with recursive r(n) as (select n from r) select n from r": "1:16",
+    "with z as (select 1 as k), z as (select 2 as k) select k from z": "1:6",
+    "select * from (values (1), (2, 3)) as z": "1:29",
+    "select cast(a as tinyblob) from t": "1:13",
+    "delete from t": "1:13",
+    "select a from t; select b from t": "1:1",
+    "": "1:1",
+    "select date '2020-13-01' from t": "1:13",
+}
+
+
+def test_a_bad_text_gives_one_line_with_its_place_and_installs_nothing() -> None:
+    wrong: list[str] = []
+
+    def build(flow: Dataflow) -> None:
+        tables = {name: dd.input(flow, name, schema) for name, schema in TABLES.items()}
+        for text, place in REFUSED.items():
+            try:
+                dd.sql(flow, text, **tables)
+            except SqlError as error:
+                said = str(error).splitlines()[0]
+                if not said.startswith(f"<sql>:{place}: "):
+                    wrong.append(f"{text!r}: {said}")
+            else:
+                wrong.append(f"{text!r} is not refused")
+        tables["t"].output("result")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        cluster.install(build)
+    assert not wrong, "\n".join(wrong)
+
+
+def test_huge_and_deep_texts_are_refused() -> None:
+    def build(flow: Dataflow) -> None:
+        t = dd.input(flow, "t", "a: int")
+        for text in (
+            "select " + "(" * 5_000 + "a" + ")" * 5_000 + " from t",
+            "select '" + "x" * (1 << 20) + "'",
+        ):
+            with pytest.raises(SqlError):
+                dd.sql(flow, text, t=t)
+        t.output("result")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        cluster.install(build)
+
+
+def test_a_scalar_with_two_rows_is_an_error_of_its_output_alone_until_one_goes() -> None:
+    def build(flow: Dataflow) -> None:
+        t, u = dd.input(flow, "t", "a: int"), dd.input(flow, "u", "a: int, c: int")
+        dd.sql(flow, "select a, (select c from u where u.a = t.a) as m from t", t=t, u=u).output("scalar")
+        dd.sql(flow, "select a from t", t=t).output("other")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("t").insert([(1,), (2,)])
+        flow.input("u").insert([(1, 10), (1, 11)])
+        flow.seal()
+        with pytest.raises(dd.NotEmptyError, match="<sql>:1:"):
+            flow.output("scalar").snapshot()
+        assert len(flow.output("other").snapshot()) == 2
+        flow.input("u").remove([(1, 11)])
+        flow.seal()
+        assert sorted(dd.to_pylist(flow.output("scalar").snapshot()), key=str) == [
+            {"a": 1, "m": 10},
+            {"a": 2, "m": None},
+        ]
+
+
+def test_shortest_paths_by_a_minimum_in_the_recursion() -> None:
+    text = """
+        with recursive d(n, far) as (
+            select 1, 0 union
+            select y, min(far + w) from d, e where n = x group by y)
+        select n, min(far) as far from d group by n
+    """
+
+    def build(flow: Dataflow) -> None:
+        dd.sql(flow, text, e=dd.input(flow, "e", TABLES["e"])).output("result")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("e").insert([(1, 2, 1), (2, 3, 1), (1, 3, 7), (3, 4, 2)])
+        flow.seal()
+        assert {(row["n"], row["far"]) for row in dd.to_pylist(flow.output("result").snapshot())} == {
+            (1, 0), (2, 1), (3, 2), (4, 4)
+        }  # fmt: skip
+        flow.input("e").remove([(2, 3, 1)])
+        flow.seal()
+        assert {(row["n"], row["far"]) for row in dd.to_pylist(flow.output("result").snapshot())} == {
+            (1, 0), (2, 1), (3, 7), (4, 9)
+        }  # fmt: skip
+
+
+def test_explain_shows_places_in_the_text() -> None:
+    def build(flow: Dataflow) -> None:
+        t = dd.input(flow, "t", TABLES["t"])
+        answer = dd.sql(flow, "select a\nfrom t\nwhere b > 1", t=t)
+        assert "<sql>:3:7" in answer.explain()
+        answer.output("result")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        cluster.install(build)
+
+
+def test_dialects_differ_where_they_say_so() -> None:
+    def build(flow: Dataflow) -> None:
+        t = dd.input(flow, "t", "a: int, b: int")
+        for dialect in ("spark", "postgres", "duckdb"):
+            dd.sql(flow, "select a / 2 as half, -a % 2 as rest from t", dialect=dialect, t=t).output(dialect)
+        dd.sql(flow, "select a / b as q from t", dialect="duckdb", t=t).output("by zero")
+        with pytest.raises(SqlError, match="there is no dialect"):
+            dd.sql(flow, "select a from t", dialect="oracle", t=t)
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("t").insert([(3, 0)])
+        flow.seal()
+        assert dd.to_pylist(flow.output("spark").snapshot()) == [{"half": 1.5, "rest": -1}]
+        assert dd.to_pylist(flow.output("postgres").snapshot()) == [{"half": 1, "rest": -1}]
+        assert dd.to_pylist(flow.output("duckdb").snapshot()) == [{"half": 1.5, "rest": -1}]
+        assert dd.to_pylist(flow.output("by zero").snapshot()) == [{"q": None}]
