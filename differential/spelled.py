@@ -143,9 +143,9 @@ def _ilike(self: Expr, pattern: str) -> Expr:
 
 
 @called_as("getItem")
-def _get_item(self: Expr, key: int | str) -> Expr:
-    """The same as `list.get(key)` for a place in a list, and `list.field(key)` for a key of a map."""
-    return self.list.field(key) if isinstance(key, str) else self.list.get(key)
+def _get_item(self: Expr, key: ExprLike) -> Expr:
+    """The same as `x[key]`."""
+    return self[key]
 
 
 @called_as("ne_missing")

@@ -196,7 +196,7 @@ def _declared_value(cell: str, type_: ColumnType) -> object:
         "decimal": Decimal,
         "string": str,
         "bytes": str.encode,
-        "any": ast.literal_eval,
+        **dict.fromkeys(("any", "array", "struct", "map"), ast.literal_eval),
     }
     try:
         return read[type_.kind](cell)

@@ -19,13 +19,14 @@ __all__ = ["EVERY", "NOON", "ROWS", "evaluate", "values_of"]
 NOON = dt.datetime(2024, 2, 29, 12, 34, 56, 789, tzinfo=dt.UTC)
 EVERY = Schema.of(
     "i: int, n: int?, f: float, t: timestamp, d: date, e: date?, p: decimal(10, 2), q: decimal(6, 3)?, "
-    "s: string, z: string?, x: any, r: bytes, b: bool"
+    "s: string, z: string?, x: any, r: bytes, b: bool, l: array<int?>, k: struct<a: int, b: string?>, "
+    "m: map<string, int>"
 )
 ROWS: list[Row] = [
     (7, None, 0.5, NOON, dt.date(2024, 2, 29), None, Decimal("12.34"), Decimal("1.005"), "Ada Lovelace", None,
-     (1, "a", {"k": 2}), b"ab", True),
+     (1, "a", {"k": 2}), b"ab", True, (7, None, 7), {"a": 1, "b": None}, {"u": 1, "v": 2}),
     (-3, 2, -2.5, NOON, dt.date(1969, 12, 31), dt.date(2000, 1, 1), Decimal("-0.05"), None, "émile zola",
-     "zz", {"k": "v"}, b"\xff", False),
+     "zz", {"k": "v"}, b"\xff", False, (), {"a": 2, "b": "x"}, {}),
 ]  # fmt: skip
 
 

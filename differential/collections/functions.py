@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Self
 
-from ..columns.column_types import ColumnType, TypeSpec, as_column_type, integer
+from ..columns.column_types import ColumnType, TypeSpec, any_value, as_column_type, integer
 from ..columns.schema import Column, Schema, SchemaSpec
 from ..errors import SchemaError
 from ..linear.user_functions import BatchFunction, FlatMapFunction, MapFunction
@@ -49,11 +49,18 @@ class FunctionOperators(RowOperators):
         return self.applied("map_batches", function, schema)
 
     def explode(
-        self, column: Name, type_: TypeSpec = "any", *, outer: bool = False, position: Name | None = None
+        self,
+        column: Name,
+        type_: TypeSpec | None = None,
+        *,
+        outer: bool = False,
+        position: Name | None = None,
     ) -> Self:
-        """One row for each element of the list in `column`, of type any, in its place.
+        """One row for each element of the array in `column`, in its place.
 
-        type_      the type of the elements, as in `explode("tags", "string")`
+        Of a map there is a row for each key, with two columns in its place, `key` and `value`.
+
+        type_      the type of the elements of a list of type any, as in `explode("tags", "string")`
         outer      True: a row whose list is empty, null, or not a list stays, with null; False: it goes
         position   the name of a further column with the number of the element, from 0
 
@@ -63,20 +70,17 @@ class FunctionOperators(RowOperators):
         position = None if position is None else name_of(position, "explode")
         names = self.schema.names
         place = names.index(self.schema[column].name)
-        if self.schema[column].type.kind != "any":
-            raise SchemaError(
-                f"explode: {column!r} is {self.schema[column].type}, and lists are in columns of type any"
-            )
         if position in names:
             raise SchemaError(f"explode: there is a column {position!r} already")
-        element = as_column_type(type_)
-        columns = [
-            Column(each.name, _or_null(element, outer)) if each.name == column else each
-            for each in self.schema
-        ]
+        parts = _exploded(self.schema[column], None if type_ is None else as_column_type(type_))
+        columns = [*self.schema.columns[:place], *parts, *self.schema.columns[place + 1 :]]
         if position is not None:
-            columns.append(Column(position, _or_null(integer, outer)))
-        return self.flat_map(_exploding(place, outer, position is not None), Schema(tuple(columns)))
+            parts.append(Column(position, integer))
+            columns.append(parts[-1])
+        if outer:
+            columns = [Column(each.name, each.type.or_null()) if each in parts else each for each in columns]
+        width = len(parts) - (position is not None)
+        return self.flat_map(_exploding(place, outer, position is not None, width), Schema(tuple(columns)))
 
     def inspect(self, function: Callable[[Row, tuple[int, ...], int], None]) -> Self:
         """Call `function(row, time, diff)` for each update that passes; the collection stays as it is.
@@ -86,23 +90,43 @@ class FunctionOperators(RowOperators):
         return replace(self, node=self.plan.inspect(self.node, function))
 
 
-def _or_null(type_: ColumnType, outer: bool) -> ColumnType:
-    return type_.or_null(outer)
+def _exploded(column: Column, type_: ColumnType | None) -> list[Column]:
+    """Return the columns in the place of an exploded one."""
+    whole = column.type
+    if whole.kind == "any":
+        return [Column(column.name, any_value if type_ is None else type_)]
+    if whole.kind == "map" and type_ is None:
+        key, value = whole.parts
+        return [Column("key", key), Column("value", value)]
+    if whole.kind != "array":
+        raise SchemaError(
+            f"explode: {column.name!r} is {whole}. There is a row for each element of an array, for each key "
+            "of a map, or for each element of a list of type any"
+        )
+    element = whole.parts[0]
+    if type_ is not None and not type_.holds(element):
+        raise SchemaError(
+            f"explode: the elements of {column.name!r} are {element}, not {type_}. Leave the type out, and "
+            "cast the column behind it"
+        )
+    return [Column(column.name, element if type_ is None else type_)]
 
 
-def _exploding(place: int, outer: bool, numbered: bool) -> Callable[[Row], list[Row]]:
+def _exploding(place: int, outer: bool, numbered: bool, width: int) -> Callable[[Row], list[Row]]:
     """Return a new function for each use: it closes over plain values only, so that it can travel."""
 
     def exploded(record: Row) -> list[Row]:
         elements = record[place]
-        listed: list[tuple[object, object]] = []
-        if isinstance(elements, tuple | list):
-            listed += enumerate(elements)
+        listed: list[tuple[object, tuple[object, ...]]] = []
+        if width == 2 and isinstance(elements, dict):
+            listed += enumerate(elements.items())
+        elif isinstance(elements, tuple | list):
+            listed += enumerate((element,) for element in elements)
         if outer and not listed:
-            listed.append((None, None))
+            listed.append((None, (None,) * width))
         rows = []
-        for number, element in listed:
-            row = (*record[:place], element, *record[place + 1 :])
+        for number, parts in listed:
+            row = (*record[:place], *parts, *record[place + 1 :])
             rows.append((*row, number) if numbered else row)
         return rows
 

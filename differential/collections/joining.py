@@ -21,6 +21,7 @@ from typing import Final, Generic, Literal, TypeVar
 
 from timely.user_code.call_site import call_site
 
+from ..columns.nested.values import some_value
 from ..columns.schema import Column, Schema
 from ..errors import SchemaError
 from ..expressions.expression import Expr, col, lit
@@ -207,5 +208,7 @@ def _as_before(rows: C, schema: Schema) -> C:
 def _not_null(column: Column) -> Expr:
     """Return a column that is never null as one that is so by its type."""
     kind = column.type.kind
+    if column.type.is_nested:
+        return col(column.name).fill_null(lit(some_value(column.type), column.type))
     other = lit(_SOME[kind], column.type) if kind in _SOME else lit(0).cast(column.type)
     return col(column.name).fill_null(other)

@@ -11,7 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from differential.columns.column_types import ANY_METADATA, ColumnType, any_value, as_column_type
+from differential.columns.column_types import TYPE_KEY, ColumnType, any_value, as_column_type
 from differential.columns.schema import Column, Schema
 from differential.columns.symbols.arrow_values import with_values
 from differential.columns.tables import to_table
@@ -54,13 +54,14 @@ def _schema_of(declared: pa.Schema) -> Schema:
 
 
 def _type_of(field: pa.Field) -> ColumnType:
-    if field.metadata == ANY_METADATA:
-        return any_value.or_null(field.nullable)
+    packed_type = (field.metadata or {}).get(TYPE_KEY)
+    if packed_type is not None:
+        return as_column_type(packed_type.decode()).or_null(field.nullable)
     try:
         declared = as_column_type(field.type)
     except SchemaError:
         declared = any_value
-    if declared.to_arrow() != field.type or declared.kind == "any":
+    if declared.to_arrow() != field.type or declared.metadata is not None:
         raise InternalError(
             f"column {field.name!r} was declared with the Arrow type {field.type}, which no column type has"
         )

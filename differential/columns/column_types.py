@@ -10,6 +10,11 @@
     string      text                              a symbol (see `symbols/`)          no
     bytes       binary                            a symbol                           no
     any         any msgpack value                 a symbol                           no
+    array<T>    a list of values of type T        a symbol                           no
+    struct<…>   fields with names and types       a symbol                           no
+    map<K, V>   values by key                     a symbol                           no
+
+An array, struct or map has the word that the same value has in a column of type any.
 
 A *nullable* column (`int?`) takes two words: a flag (0 for null, 1 for a value), then the value's word (0 for
 null). So nulls are equal to one another as rows, and sort before every value. "Ordered" says whether the
@@ -26,6 +31,7 @@ from __future__ import annotations
 import datetime as dt
 import types
 import typing
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final, TypeAlias, get_args
@@ -34,13 +40,22 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from differential.columns.foreign.type_names import Kind, Named, kind_of_arrow, kind_of_name, type_text
+from differential.columns.foreign.nested_names import field_text
+from differential.columns.foreign.type_names import (
+    Kind,
+    Named,
+    kind_of_arrow,
+    kind_of_name,
+    kind_of_object,
+    type_text,
+)
 from differential.errors import SchemaError, shown
 
 __all__ = [
     "ANY_METADATA",
     "DECIMAL_DIGITS_MAX",
     "ROW_WORDS_MAX",
+    "TYPE_KEY",
     "Bools",
     "ColumnType",
     "Floats",
@@ -48,6 +63,7 @@ __all__ = [
     "Kind",
     "TypeSpec",
     "any_value",
+    "array_of",
     "as_column_type",
     "binary",
     "boolean",
@@ -55,7 +71,10 @@ __all__ = [
     "decimal",
     "floating",
     "integer",
+    "list_type",
+    "map_of",
     "string",
+    "struct_of",
     "timestamp",
 ]
 
@@ -73,29 +92,49 @@ and the user gets an error at the line that declares it.
 DECIMAL_DIGITS_MAX: Final = 18
 """Most digits of a decimal: any number of 18 digits fits into a word."""
 
+TYPE_KEY: Final = b"differential.type"
+"""The metadata of an Arrow field of packed values has the type of the column under this key."""
+
 # An Arrow field of binary values with this metadata holds packed values of an `any` column.
-ANY_METADATA: Final = {b"differential.type": b"any"}
+ANY_METADATA: Final = {TYPE_KEY: b"any"}
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
     """The type of a column: a kind, and whether the column may hold nulls.
 
-    A decimal has `precision` digits, `scale` of them behind the point; elsewhere both are 0.
+    A decimal has `precision` digits, `scale` of them behind the point; elsewhere both are 0. `parts` are the
+    types of the elements of an array, of the fields of a struct, called `names`, or of the keys and the
+    values of a map.
     """
 
     kind: Kind
     nullable: bool = False
     precision: int = 0
     scale: int = 0
+    parts: tuple[ColumnType, ...] = ()
+    names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.parts:
+            self._check_parts()
         if self.kind == "decimal" and not 0 <= self.scale <= self.precision <= DECIMAL_DIGITS_MAX:
             raise SchemaError(
                 f"decimal({self.precision}, {self.scale}): at most {DECIMAL_DIGITS_MAX} digits are possible, "
                 "and at most all of them behind the point. Use fewer, float, or store it as a string"
             )
         assert (self.kind == "decimal") == (self.precision > 0), self.kind
+        assert self.is_nested == bool(self.parts), self.kind
+
+    def _check_parts(self) -> None:
+        if any(part.kind == "any" for part in self.parts):
+            raise SchemaError(f"{self}: no part can be of type any. Declare the whole column as any")
+        if self.kind == "map" and (self.parts[0].is_nested or self.parts[0].nullable):
+            raise SchemaError(f"{self}: the keys of a map are never null, and no arrays, structs or maps")
+        twice = sorted({name for name in self.names if self.names.count(name) > 1})
+        if twice:
+            raise SchemaError(f"{self}: two fields are called {twice[0]!r}")
+        assert len(self.parts) == {"array": 1, "map": 2}.get(self.kind, len(self.names)), self.kind
 
     @property
     def words(self) -> int:
@@ -105,7 +144,12 @@ class ColumnType:
     @property
     def is_symbol(self) -> bool:
         """True if its word is a hash, which a `SymbolTable` resolves."""
-        return self.kind in ("string", "bytes", "any")
+        return self.kind in ("string", "bytes", "any") or self.is_nested
+
+    @property
+    def is_nested(self) -> bool:
+        """True if its values have parts of declared types: arrays, structs and maps."""
+        return self.kind in ("array", "struct", "map")
 
     @property
     def is_ordered(self) -> bool:
@@ -114,8 +158,8 @@ class ColumnType:
 
     @property
     def has_order(self) -> bool:
-        """True if its values have an order, be it that of the words or another: all kinds but `any`."""
-        return self.kind != "any"
+        """True if its values have an order, be it that of the words or another: those without parts."""
+        return self.kind != "any" and not self.is_nested
 
     @property
     def is_number(self) -> bool:
@@ -136,13 +180,62 @@ class ColumnType:
         return replace(self, nullable=False) if self.nullable else self
 
     def to_arrow(self) -> pa.DataType:
-        """Return the Arrow type in which `Schema.decode` returns such a column."""
+        """Return the Arrow type in which `Schema.decode` returns such a column.
+
+        Values of any kind, and nested ones, are packed there: rows of them can be compared and sorted.
+        """
         if self.kind == "decimal":
             return pa.decimal128(self.precision, self.scale)
-        return _ARROW[self.kind]
+        return pa.binary() if self.is_nested else _ARROW[self.kind]
+
+    def arrow_of_values(self) -> pa.DataType:
+        """Return the Arrow type in which clients get such a column; nested values are Arrow's own there."""
+        if self.kind == "array":
+            return pa.list_(self.parts[0]._arrow_field("item"))
+        if self.kind == "map":
+            return pa.map_(self.parts[0].arrow_of_values(), self.parts[1]._arrow_field("value"))
+        if self.kind == "struct":
+            pairs = zip(self.names, self.parts, strict=True)
+            return pa.struct([type_._arrow_field(name) for name, type_ in pairs])
+        return self.to_arrow()
+
+    def _arrow_field(self, name: str) -> pa.Field:
+        return pa.field(name, self.arrow_of_values(), nullable=self.nullable)
+
+    @property
+    def metadata(self) -> dict[bytes, bytes] | None:
+        """What an Arrow field of packed values says of their type; None for types that are not packed."""
+        return {TYPE_KEY: str(self.not_null()).encode()} if self.kind == "any" or self.is_nested else None
+
+    def holds(self, other: ColumnType) -> bool:
+        """True if each value of `other` is one of this type, with the same word."""
+        if (other.nullable and not self.nullable) or self.kind != other.kind:
+            return False
+        if not self.is_nested:
+            return (self.precision, self.scale) == (other.precision, other.scale)
+        return self.names == other.names and all(map(ColumnType.holds, self.parts, other.parts))
+
+    def with_nulls_of(self, other: ColumnType) -> ColumnType | None:
+        """Return the least type that holds this type and `other`; None unless nulls alone tell them apart."""
+        if not self.is_nested:
+            same = self.not_null() == other.not_null()
+            return self.or_null(other.nullable) if same else None
+        if (self.kind, self.names) != (other.kind, other.names):
+            return None
+        parts = tuple(mine.with_nulls_of(its) for mine, its in zip(self.parts, other.parts, strict=True))
+        if any(part is None for part in parts):
+            return None
+        parts_of_both = tuple(part for part in parts if part is not None)
+        return replace(self, parts=parts_of_both, nullable=self.nullable or other.nullable)
 
     def __str__(self) -> str:
-        name = f"decimal({self.precision}, {self.scale})" if self.kind == "decimal" else self.kind
+        name: str = self.kind
+        if self.kind == "decimal":
+            name = f"decimal({self.precision}, {self.scale})"
+        elif self.kind == "struct":
+            name = f"struct<{', '.join(map(field_text, self.names, self.parts))}>"
+        elif self.parts:
+            name = f"{self.kind}<{', '.join(map(str, self.parts))}>"
         return name + "?" if self.nullable else name
 
 
@@ -154,6 +247,26 @@ date: Final = ColumnType("date")
 string: Final = ColumnType("string")
 binary: Final = ColumnType("bytes")
 any_value: Final = ColumnType("any")
+
+
+def array_of(element: ColumnType) -> ColumnType:
+    """Return the type of lists of such elements."""
+    return ColumnType("array", parts=(element,))
+
+
+def list_type(element: ColumnType) -> ColumnType:
+    """Return the type of lists of values of this type without null; any, if these are of any kind."""
+    return any_value if element.kind == "any" else array_of(element.not_null())
+
+
+def struct_of(fields: Mapping[str, ColumnType]) -> ColumnType:
+    """Return the type of values with these fields."""
+    return ColumnType("struct", parts=tuple(fields.values()), names=tuple(fields))
+
+
+def map_of(key: ColumnType, value: ColumnType) -> ColumnType:
+    """Return the type of values by key."""
+    return ColumnType("map", parts=(key.not_null(), value))
 
 
 def decimal(precision: int, scale: int = 0) -> ColumnType:
@@ -219,7 +332,9 @@ def as_column_type(spec: TypeSpec) -> ColumnType:
     elif isinstance(spec, pa.DataType):
         named = kind_of_arrow(spec)
         if named is not None:
-            return _typed(named)
+            return _of_parts(named)
+    elif (named := kind_of_object(spec)) is not None:
+        return _of_parts(named)
     elif (text := type_text(spec)) is not None:
         return _from_name(text)
     raise SchemaError(f"{shown(spec)} is not a column type.\n  {_choices()}")
@@ -237,9 +352,28 @@ def _from_name(name: str) -> ColumnType:
 def _typed(named: Named) -> ColumnType:
     if named.kind == "decimal":
         return decimal(named.precision, named.scale)
+    if named.parts:
+        parts = tuple(_typed(part).or_null(part.nullable) for part in named.parts)
+        return ColumnType(named.kind, parts=parts, names=named.names)
     return ColumnType(named.kind)
 
 
+def _of_parts(named: Named) -> ColumnType:
+    """Return the type that another library means; `any` if no column holds one of its parts."""
+    try:
+        return _typed(named)
+    except SchemaError:
+        if named.parts:
+            return any_value
+        raise
+
+
 def _choices() -> str:
-    kinds = ", ".join(kind for kind in get_args(Kind) if kind != "decimal")
-    return f"Types are {kinds}, decimal(p, s); a question mark at the end allows nulls, as in int?."
+    kinds = ", ".join(kind for kind in get_args(Kind) if kind not in _WITH_MORE)
+    return (
+        f"Types are {kinds}, decimal(p, s), array<T>, struct<a: T, b: U>, map<K, V>; a question mark at the "
+        "end allows nulls, as in int?."
+    )
+
+
+_WITH_MORE: Final = ("decimal", "array", "struct", "map")

@@ -15,49 +15,27 @@ number.
     string       string, large_string, string_view, and dictionaries of these
     bytes        binary in every form, and dictionaries of these
     any          everything whose values msgpack can hold
+    array        lists of every form, whose elements fit
+    struct       structs, whose fields fit, in any order; a field that may be null may be missing
+    map          maps, whose keys and values fit
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
-from differential.columns.column_types import ANY_METADATA, DECIMAL_DIGITS_MAX, ColumnType
+from differential.columns.column_types import DECIMAL_DIGITS_MAX, TYPE_KEY, ColumnType, as_column_type
 from differential.columns.encoding import is_short
 from differential.columns.foreign.type_names import kind_of_arrow
+from differential.columns.nested.arrays import conform_nested, packed_array, takes_nested
+from differential.columns.nested.locations import ValueLocation
 from differential.columns.symbols.packing import pack
-from differential.errors import SchemaError, shown
+from differential.errors import SchemaError
 from timely.wire.arrow import pc, stored
 
-__all__ = ["Conforming", "ValueLocation", "conform_table"]
-
-
-@dataclass(frozen=True, slots=True)
-class ValueLocation:
-    """Where a value stands, for messages.
-
-    Without the name of an input, the value stands in a lone row; the code that shows the error knows which.
-    """
-
-    input_name: str
-    column: str
-    type: ColumnType
-
-    def error(self, row: int, value: object, why: str, mend: str) -> SchemaError:
-        """Return the error about one value."""
-        where = f"column {self.column!r} ({self.type})"
-        if self.input_name:
-            where = f"input {self.input_name!r}, {where}, row {row}"
-        return SchemaError(f"{where}: {shown(value)} {why}.\n  {mend}")
-
-    def null_error(self, row: int) -> SchemaError:
-        """Return the error about a null where none is allowed."""
-        mend = (
-            f'Declare the column as "{self.column}: {self.type.or_null()}", or drop or fill such rows first.'
-        )
-        return self.error(row, None, "is null, which the column does not allow", mend)
+__all__ = ["Conforming", "conform_table"]
 
 
 class Conforming:
@@ -71,7 +49,7 @@ class Conforming:
         # Most tables are small, and have the schema of the one before: Arrow compares two schemas sooner than
         # it lists the types of one.
         self._last_met: pa.Schema | None = None
-        self._has_any = any(type_.kind == "any" for type_ in types)
+        self._has_any = any(type_.kind == "any" or type_.is_nested for type_ in types)
         self._is_not_null = [not type_.nullable for type_ in types]
 
     def is_met_by(self, table: pa.Table) -> bool:
@@ -112,7 +90,8 @@ def conform_table(table: pa.Table | pa.RecordBatch, declared: Conforming, input_
     for name, type_ in zip(declared.names, declared.types, strict=True):
         place = ValueLocation(input_name, name, type_)
         field = table.schema.field(name)
-        is_packed = field.metadata is not None and ANY_METADATA.items() <= field.metadata.items()
+        packed_type = (field.metadata or {}).get(TYPE_KEY)
+        is_packed = packed_type is not None and packed_type in (type_.metadata or {}).values()
         try:
             columns.append(_conform_column(table.column(name), place, is_packed))
         except pa.ArrowException as error:  # not every form of column can be cast by every release
@@ -147,6 +126,13 @@ def _conform_column(column: pa.ChunkedArray, place: ValueLocation, is_packed: bo
     """Return one column, cast, and free of nulls where none are allowed."""
     if place.type.kind == "any":
         return _pack_column(column, place, is_packed)
+    if place.type.is_nested:
+        return column.cast(pa.binary()) if is_packed else _pack_nested(column, place)
+    return _conform_plain(column, place)
+
+
+def _conform_plain(column: pa.ChunkedArray, place: ValueLocation) -> pa.ChunkedArray:
+    """Return a column without parts, cast, and free of nulls where none are allowed."""
     is_text = place.type.kind in ("string", "bytes")
     if pa.types.is_dictionary(column.type) and not (is_text and _takes(place.type, column.type.value_type)):
         column = column.cast(column.type.value_type)
@@ -161,6 +147,28 @@ def _conform_column(column: pa.ChunkedArray, place: ValueLocation, is_packed: bo
         _check_nulls(column, place)
         return column
     return _cast(column, place)
+
+
+def _pack_nested(column: pa.ChunkedArray, place: ValueLocation) -> pa.ChunkedArray:
+    """Return a column of arrays, structs or maps as the bytes of values, whose parts conform."""
+    conformed = _conform_nested(column, place)
+    return pa.chunked_array([packed_array(chunk, place.type) for chunk in conformed.chunks], pa.binary())
+
+
+def _conform_nested(column: pa.ChunkedArray, place: ValueLocation) -> pa.ChunkedArray:
+    """Return a column of arrays, structs or maps, with parts that conform."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not takes_nested(place.type, column.type):
+        if column.null_count == len(column) and place.type.nullable:
+            return pa.chunked_array([pa.nulls(len(column), place.type.arrow_of_values())])
+        _refuse_type(column, place)
+    _check_nulls(column, place)
+    return conform_nested(column, place, _conform_part)
+
+
+def _conform_part(column: pa.ChunkedArray, place: ValueLocation) -> pa.ChunkedArray:
+    return (_conform_nested if place.type.is_nested else _conform_plain)(column, place)
 
 
 def _with_plain_nulls(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -241,6 +249,8 @@ def _suggested(arrow: pa.DataType) -> str:
     named = kind_of_arrow(arrow)
     if named is None:
         return "any"
+    if named.parts:
+        return str(as_column_type(arrow))
     if named.kind != "decimal":
         return named.kind
     fits = named.precision <= DECIMAL_DIGITS_MAX

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from differential.columns.column_types import Bools, ColumnType, Int64s
 from differential.columns.float_words import floats_to_words, words_to_floats
+from differential.columns.nested.fitting import unpacked
 from differential.columns.symbols.packing import unpack
 from differential.columns.symbols.table import SymbolTable
 from differential.errors import SchemaError, shown
@@ -88,7 +89,7 @@ def _decimals(values: Int64s, null: Bools | None, type_: ColumnType) -> pa.Array
 
 
 def with_symbols(array: pa.Array, type_: ColumnType, symbols: SymbolTable) -> pa.Array:
-    """Return a column of strings, bytes or packed values as a dictionary of their words.
+    """Return a column of strings, bytes, packed or nested values as a dictionary of their words.
 
     Slices of it can be encoded one by one without looking values up again.
     """
@@ -110,6 +111,8 @@ def _interned(array: pa.DictionaryArray, type_: ColumnType, symbols: SymbolTable
         ) from error
     if type_.kind == "any":
         return symbols.intern([unpack(payload) for payload in values])
+    if type_.is_nested:
+        return symbols.intern(unpacked(values, type_))
     return symbols.intern_strings(values)
 
 
@@ -188,7 +191,8 @@ def _symbol_values(words: Int64s, null: Bools | None, type_: ColumnType, symbols
     """Return the strings, bytes or packed values of a column of symbols."""
     encoded = number_array(words, null).dictionary_encode()
     distinct = numbers_of(encoded.dictionary, np.int64)
-    payloads = symbols.payloads(distinct) if type_.kind == "any" else symbols.lookup(distinct)
+    is_packed = type_.metadata is not None
+    payloads = symbols.payloads(distinct) if is_packed else symbols.lookup(distinct)
     if type_.kind == "string":
         values = text_array(cast("list[str]", payloads))
     else:

@@ -13,6 +13,7 @@ Tables of any size go through `encoding.py`.
     string       str                                            str
     bytes        bytes, bytearray                               bytes
     any          what msgpack holds                             the same, with tuples for lists
+    array, …     `nested/values.py`                             the same, with tuples for lists, dicts
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from typing import Final, cast
 import numpy as np
 
 from differential.columns.column_types import ColumnType, Int64s
-from differential.columns.conforming import ValueLocation
 from differential.columns.float_words import float_to_word, floats_to_words, words_to_floats
 from differential.columns.foreign.type_names import Kind
+from differential.columns.nested.locations import ValueLocation
+from differential.columns.nested.values import nested_values
 from differential.columns.schema import Schema
 from differential.columns.symbols.packing import pack
 from differential.columns.symbols.table import SymbolTable
@@ -68,6 +70,9 @@ _ACCEPTED: Final[dict[Kind, tuple[type, ...]]] = {
     "string": (str,),
     "bytes": (bytes, bytearray),
     "any": (object,),
+    "array": (list, tuple, np.ndarray),
+    "struct": (dict, tuple),
+    "map": (dict, list),
 }
 
 
@@ -159,6 +164,9 @@ def checked_values(values: Sequence[object], place: ValueLocation) -> Sequence[o
 
     Raises SchemaError about the first value that a column of `place.type` does not take.
     """
+    if place.type.is_nested:
+        values = [None if _is_missing_whole(value) else value for value in values]
+        return nested_values(values, place, _part_values)
     kind = place.type.kind
     accepted = _ACCEPTED[kind]
     types = set(map(type, values))
@@ -191,6 +199,38 @@ def checked_values(values: Sequence[object], place: ValueLocation) -> Sequence[o
                 row, value, f"is a{'n' * (type_name[0] in 'aeio')} {type_name}, not {kind}", mend
             )
     return values
+
+
+def _is_missing_whole(value: object) -> bool:
+    """True if a value is missing as in pandas, where a column of lists may have NaN in their place."""
+    return is_missing(value) or (isinstance(value, float) and value != value)
+
+
+def _part_values(values: Sequence[object], place: ValueLocation) -> Sequence[object]:
+    """Return plain parts of nested values, each in the form in which `pack` has one value for equal ones."""
+    values = checked_values(values, place)
+    kind = place.type.kind
+    if kind == "float":
+        return [None if value is None else float(cast(float, value)) for value in values]
+    if kind == "bytes":
+        return [None if value is None else bytes(cast(bytes, value)) for value in values]
+    if kind == "timestamp":
+        return [None if value is None else _with_zone(cast(dt.datetime, value)) for value in values]
+    for row, value in enumerate(values):
+        if value is None:
+            continue
+        if kind == "int" and not -(2**63) <= cast(int, value) < 2**63:
+            raise place.error(row, value, "is out of range", "Integers are 64 bits wide.")
+        if kind == "decimal" and decimal_to_word(cast(Decimal, value), place.type) is None:
+            mend = "Round it, or declare the column with more digits."
+            raise place.error(row, value, f"does not fit {place.type}", mend)
+    if kind == "decimal":
+        return [None if value is None else Decimal(cast(int, value)) for value in values]
+    return values
+
+
+def _with_zone(value: dt.datetime) -> dt.datetime:
+    return value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
 
 
 _OF_MISSING: Final = ("NaTType", "NAType", "datetime64", "timedelta64")
@@ -266,7 +306,7 @@ _NULLS: Final[dict[Kind, object]] = {
     "decimal": 0,
     "string": "",
     "bytes": b"",
-    "any": False,
+    **dict.fromkeys(("any", "array", "struct", "map"), False),
 }
 
 
@@ -278,7 +318,7 @@ def _plain_words(values: Sequence[object], kind: Kind, symbols: SymbolTable | No
         return np.array([datetime_to_micros(cast(dt.datetime, value)) for value in values], dtype=np.int64)
     if kind == "date":
         return np.array([date_to_days(cast(dt.date, value)) for value in values], dtype=np.int64)
-    if kind in ("string", "bytes", "any"):
+    if kind in ("string", "bytes", "any", "array", "struct", "map"):
         assert symbols is not None
         if kind == "string":
             return symbols.intern_strings(cast(Sequence[str], values))

@@ -13,7 +13,6 @@ From Python, numpy and pandas: `tables.py`. Single rows as tuples: `rows.py`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,7 +22,6 @@ import numpy as np
 import pyarrow as pa
 
 from differential.columns.column_types import (
-    ANY_METADATA,
     ROW_WORDS_MAX,
     ColumnType,
     Int64s,
@@ -32,6 +30,7 @@ from differential.columns.column_types import (
 )
 from differential.columns.conforming import Conforming, conform_table
 from differential.columns.encoding import EncodedParts, decode_column, encode_column
+from differential.columns.foreign.nested_names import split_outside
 from differential.columns.foreign.schemas import foreign_fields
 from differential.columns.symbols.table import SymbolTable
 from differential.errors import SchemaError, shown
@@ -202,7 +201,7 @@ class Schema(Offered):
                 column.name,
                 column.type.to_arrow(),
                 nullable=column.type.nullable,
-                metadata=ANY_METADATA if column.type.kind == "any" else None,
+                metadata=column.type.metadata,
             )
             for column in self.columns
         )
@@ -271,7 +270,8 @@ class Schema(Offered):
         """Return the table with these words, int64[width or more, n].
 
         Words beyond the width (time, diff) are ignored. `names`: only these columns, in that order. Strings
-        come back as strings, timestamps in UTC, `any` as msgpack bytes in binary (see `rows.py` for values).
+        come back as strings, timestamps in UTC, `any`, arrays, structs and maps as
+        msgpack bytes in binary (see `rows.py` for values).
         """
         assert words.ndim == 2 and words.shape[0] >= self._width, f"{words.shape} are not rows of {self}"
         assert symbols is not None or not self.symbol_words, (
@@ -318,9 +318,6 @@ SchemaSpec: TypeAlias = object
 dtypes of a DataFrame, a Spark StructType.
 """
 
-_COMMA: Final = re.compile(r",(?![^(<]*[)>])")
-"""A comma between columns, not within the type of one, as in decimal(10, 2)."""
-
 
 def _column(name: str, type_: TypeSpec, nullable: bool = False) -> Column:
     """Return a column whose type is spelled in some way; an error names the column."""
@@ -332,7 +329,7 @@ def _column(name: str, type_: TypeSpec, nullable: bool = False) -> Column:
 
 def _parse(text: str) -> Iterator[Column]:
     """Yield the columns in `name: type, name: type`."""
-    for part in _COMMA.split(text):
+    for part in split_outside(text):
         if not part.strip() and not text.strip():
             return
         name, colon, type_name = part.partition(":")

@@ -22,8 +22,8 @@ from typing import Final, TypeAlias, cast
 import numpy as np
 import pyarrow as pa
 
-from differential.columns.column_types import ANY_METADATA, ColumnType, Floats
-from differential.columns.conforming import ValueLocation
+from differential.columns.column_types import ColumnType, Floats
+from differential.columns.nested.locations import ValueLocation
 from differential.columns.rows import checked_values, is_missing
 from differential.columns.schema import Column, Schema
 from differential.columns.symbols.packing import pack
@@ -209,16 +209,16 @@ def _from_columns(columns: Mapping[str, object], schema: Schema, input_name: str
         raise SchemaError(f"input {input_name!r}: the columns have different lengths ({listed}).")
     if arrays.keys() != set(schema.names):
         arrays = {name: array.slice(0, 0) for name, array in arrays.items()}
-    # `any` columns are packed already; the metadata of their fields says so.
+    # Some columns are packed already; the metadata of their fields says so.
     fields = [
-        pa.field(name, array.type, metadata=ANY_METADATA if _is_packed(name, schema) else None)
-        for name, array in arrays.items()
+        pa.field(name, array.type, metadata=_metadata(name, array, schema)) for name, array in arrays.items()
     ]
     return schema.conform(pa.Table.from_arrays(list(arrays.values()), schema=pa.schema(fields)), input_name)
 
 
-def _is_packed(name: str, schema: Schema) -> bool:
-    return name in schema and schema[name].type.kind == "any"
+def _metadata(name: str, array: pa.Array, schema: Schema) -> dict[bytes, bytes] | None:
+    """Return what the field of a packed column says; None for others."""
+    return schema[name].type.metadata if name in schema and array.type == pa.binary() else None
 
 
 def _from_column(values: object, column: Column, input_name: str) -> pa.Array:
@@ -314,7 +314,7 @@ def _from_list(values: list[object], column: Column, input_name: str) -> pa.Arra
     """Return Python values as an Arrow array; check them one by one if not all are of the expected type."""
     place = ValueLocation(input_name, column.name, column.type)
     values = list(checked_values(values, place))
-    if column.type.kind == "any":
+    if column.type.metadata is not None:
         packed: list[bytes | None] = []
         for row, value in enumerate(values):
             try:

@@ -237,7 +237,8 @@ class Compiler:
 
     def _cast(self, expr: Operation, type_: ColumnType, part: CompiledExpression) -> CompiledExpression:
         kinds = (part.type.kind, type_.kind)
-        if kinds in _SAME_WORDS or part.type.not_null() == type_.not_null():
+        is_any = part.type.is_nested and type_.kind == "any"
+        if kinds in _SAME_WORDS or is_any or type_.or_null().holds(part.type):
             return CompiledExpression(type_, part.run, part.constant, part.can_fail, part.column)
         if kinds == ("int", "float"):
             return CompiledExpression(type_, as_float(part).run, can_fail=part.can_fail)
@@ -255,7 +256,8 @@ class Compiler:
                 parts.append(self.compile(operand))
         constants = constants_of(expr, function)
         run = function_run(function, parts, constants, type_, self.symbols, self._refuser(expr))
-        can_fail = function.can_fail or any(part.can_fail for part in parts)
+        failure = function.failure_of([part.type for part in parts])
+        can_fail = failure is not None or any(part.can_fail for part in parts)
         can_overflow = any(part.can_overflow for part in parts)
         compiled = CompiledExpression(type_, run, can_fail=can_fail, can_overflow=can_overflow)
         return self._folded(compiled) if all(part.constant is not None for part in parts) else compiled

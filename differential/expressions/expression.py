@@ -33,7 +33,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias, overload
+from typing import Final, Literal, NoReturn, TypeAlias, overload
 
 from differential.columns.column_types import ColumnType, TypeSpec, as_column_type
 from differential.columns.schema import Schema
@@ -282,10 +282,15 @@ class Expr(ExprRefusals, NumberMethods, ExprSpellings, Tree):
         field = f". Of a map or struct write {self._receiver()}.list.field({name!r})"
         return EXPRESSIONS.message(f"{written} has no {name!r}", name, otherwise=field)
 
-    if not TYPE_CHECKING:
-
-        def __getitem__(self, key: object) -> NoReturn:
+    def __getitem__(self, key: ExprLike) -> Expr:
+        """The element of an array at a place, from 0; the value of a map under a key; a field of a struct."""
+        if isinstance(key, slice):
             raise ExpressionError(f"{item_of_expression(self._receiver(), key)} ({call_site()})")
+        return call_function("item", self, key)
+
+    def field(self, name: str) -> Expr:
+        """A field of a struct, or the value of a map under a key; the same as `x[name]`."""
+        return call_function("field", self, name)
 
     # Last, because a property that is called as a type hides the type in what follows.
 

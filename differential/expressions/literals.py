@@ -11,6 +11,7 @@ Decimal                       decimal(p, s)   Decimal with all its digits; p and
 timedelta                     int             microseconds, to be added to timestamps
 None with a stated type       that type?      None
 list, dict, stated as any     any             its msgpack bytes
+the same, stated as array …   array, struct, map  the same
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ import numpy as np
 from differential.columns.column_types import (
     DECIMAL_DIGITS_MAX,
     ColumnType,
-    any_value,
     binary,
     boolean,
     date,
@@ -37,7 +37,9 @@ from differential.columns.column_types import (
     timestamp,
 )
 from differential.columns.float_words import float_to_word
+from differential.columns.nested.locations import ValueLocation
 from differential.columns.rows import (
+    checked_values,
     date_to_days,
     datetime_to_micros,
     decimal_to_word,
@@ -98,9 +100,9 @@ def constant_of(value: object, type_: ColumnType | None, site: object) -> tuple[
     elsewhere = of_another_library(value)
     if elsewhere is not None:
         raise ExpressionError(f"{shown(value)} ({site}) {elsewhere}.")
-    if type_ is not None and type_.kind == "any":
+    if type_ is not None and type_.metadata is not None:
         try:
-            return pack(value), any_value
+            return _packed(value, type_), type_.not_null()
         except SchemaError as error:
             raise ExpressionError(f"{shown(value)} ({site}) is no constant: {error}") from error
     value = _python_value(value, site)
@@ -136,6 +138,13 @@ def constant_of(value: object, type_: ColumnType | None, site: object) -> tuple[
         utc = value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
         value = utc.replace(fold=0)  # in UTC it has no meaning, but would be printed
     return cast(Constant, value), value_type
+
+
+def _packed(value: object, type_: ColumnType) -> bytes:
+    """Return the bytes of a value of any kind, or of a nested one; SchemaError if it is not of that type."""
+    if type_.is_nested:
+        (value,) = checked_values([value], ValueLocation("", "a constant", type_.not_null()))
+    return pack(value)
 
 
 def _instead_of(value: object) -> str:
@@ -235,6 +244,6 @@ def constant_word(value: Constant, type_: ColumnType, symbols: SymbolTable | Non
     if type_.kind == "decimal":
         return cast(int, decimal_to_word(cast(Decimal, value), type_))
     if type_.is_symbol:
-        payload = cast(bytes, value) if type_.kind == "any" else pack(value)
+        payload = cast(bytes, value) if type_.metadata is not None else pack(value)
         return symbols.pin_one(unpack(payload)) if symbols is not None else symbol_word(payload)
     return int(cast(int, value))

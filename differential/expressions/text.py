@@ -87,9 +87,9 @@ def _bare(expr: Tree) -> tuple[int, str]:
 def _literal(literal: LiteralTree) -> tuple[int, str]:
     if literal.value is None:
         return _ATOM, f"lit(None, {str(literal.type)!r})"
-    if literal.type.kind == "any":
+    if literal.type.metadata is not None:
         assert isinstance(literal.value, bytes)
-        return _ATOM, f"lit({unpack(literal.value)!r}, 'any')"
+        return _ATOM, f"lit({unpack(literal.value)!r}, {str(literal.type.not_null())!r})"
     text = repr(literal.value)
     return _UNARY if text.startswith("-") else _ATOM, text
 

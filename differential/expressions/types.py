@@ -41,7 +41,7 @@ from differential.expressions.tree import ColumnTree, LiteralTree, OperationTree
 from differential.other_spellings import meant
 from timely.user_code.call_site import call_site
 
-__all__ = ["check_condition", "constants_of", "type_of"]
+__all__ = ["check_condition", "common_nested", "constants_of", "type_of"]
 
 _DAY: Final = 86_400_000_000
 """Microseconds of a day; a timedelta is kept in microseconds."""
@@ -96,11 +96,7 @@ def _special(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
     if expr.op in ("cast", "try_cast"):
         assert expr.to is not None
         kinds = (types[0].kind, expr.to.kind)
-        if (
-            types[0].not_null() != expr.to.not_null()
-            and kinds not in COLUMN_CASTS
-            and kinds not in VALUE_CASTS
-        ):
+        if not expr.to.or_null().holds(types[0]) and kinds not in COLUMN_CASTS and kinds not in VALUE_CASTS:
             possible = ", ".join(to for source, to in (*COLUMN_CASTS, *VALUE_CASTS) if source == kinds[0])
             raise _error(expr, types, f"is not possible; {kinds[0]} can become: {possible or 'nothing else'}")
         return expr.to.or_null(types[0].nullable or expr.op == "try_cast")
@@ -135,6 +131,14 @@ def _function_type(expr: OperationTree, function: Function, types: Sequence[Colu
     refusal = function.refusal(constants_of(expr, function))
     if refusal is not None:
         raise _error(expr, types, f"cannot be computed: {refusal}")
+    if function.typed is not None:
+        values = [operand.value if isinstance(operand, LiteralTree) else None for operand in expr.operands]
+        try:
+            type_ = function.typed(types, values)
+        except ValueError as error:
+            raise _error(expr, types, str(error)) from None
+        may_be_null = not function.skips_nulls and any(each.nullable for each in types)
+        return type_.or_null(may_be_null)
     if not function.skips_nulls:
         columns = [
             type_
@@ -261,7 +265,9 @@ def _common(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
     """Return the one type that all operands have, or become."""
     kinds = {type_.kind for type_ in types}
     common: ColumnType | None = None
-    if len(kinds) == 1 and kinds != {"decimal"}:
+    if len(kinds) == 1 and types[0].is_nested:
+        common = common_nested(types)
+    elif len(kinds) == 1 and kinds != {"decimal"}:
         common = types[0].not_null()
     elif kinds <= {"int", "decimal"}:
         common = _common_decimal(expr, types)
@@ -273,10 +279,18 @@ def _common(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
             hint = ": write dt.date(2024, 2, 29), dt.datetime(…), or cast the text"
         raise _error(expr, types, f"takes values of one type{hint}", "" if hint else _cast_of(expr, types))
     if expr.op in _ORDERING and not common.has_order:
-        raise _error(
-            expr, types, "needs an order; values of type any have none: cast them, as in col.x.cast('int')"
-        )
+        raise _error(expr, types, f"needs an order; values of type {common} have none: compare parts of them")
     return common.or_null(any(type_.nullable for type_ in types))
+
+
+def common_nested(types: Sequence[ColumnType]) -> ColumnType | None:
+    """Return the least type, without null, that holds values of these types; None if they differ in more than
+    what may be null.
+    """
+    common: ColumnType | None = types[0]
+    for type_ in types[1:]:
+        common = None if common is None else common.with_nulls_of(type_)
+    return None if common is None else common.not_null()
 
 
 def _cast_of(expr: OperationTree, types: Sequence[ColumnType]) -> str:

@@ -89,8 +89,8 @@ class ExprSpellings:
     def ne_missing(self, other: ExprLike) -> Expr:
         """The same as `~x.eq_null_safe(other)`."""
 
-    def getItem(self, key: int | str) -> Expr:
-        """The same as `list.get(key)` for a place in a list, and `list.field(key)` for a key of a map."""
+    def getItem(self, key: ExprLike) -> Expr:
+        """The same as `x[key]`."""
 
     def getField(self, key: str | int) -> Expr:
         """The same as `list.field`."""

@@ -28,7 +28,6 @@ from differential.expressions.calls.catalogued import ceil as ceiling
 from differential.expressions.calls.catalogued import chr as char
 from differential.expressions.calls.catalogued import date_add as dateadd
 from differential.expressions.calls.catalogued import degrees as toDegrees
-from differential.expressions.calls.catalogued import element_at as try_element_at
 from differential.expressions.calls.catalogued import length as char_length
 from differential.expressions.calls.catalogued import length as character_length
 from differential.expressions.calls.catalogued import log as ln
@@ -146,7 +145,6 @@ __all__ = [
     "toDegrees",
     "toRadians",
     "to_unix_timestamp",
-    "try_element_at",
     "ucase",
     "var",
     "var_pop",

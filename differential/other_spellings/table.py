@@ -284,13 +284,8 @@ _FUNCTION_NAMES: Final[dict[str, str | Same]] = {
     **dict.fromkeys(("udf", "pandas_udf", "map_batches"), "map_batches(function, schema), of a collection"),
     "window": "window('time', dd.tumbling('5 minutes')), of a collection, then group_by('window_start')",
     "session_window": "window('time', dd.session('30 minutes', by='key')), of a collection",
-    **dict.fromkeys(
-        ("struct", "array", "create_map", "list"), "dd.lit([1, 2], 'any') or map(function, schema)"
-    ),
-    **dict.fromkeys(("from_json", "to_json"), "map(function, schema), of a collection"),
-    "json_tuple": "dd.get_json_object(x, '$.name'), once for each name",
-    "getItem": "dd.get(x, 0), or x.list.field('key')",
-    "try_element_at": Same("element_at"),
+    "list": "dd.array(x, y)",
+    "getItem": "x[0], or x['key']",
     "pmod": "x % y, if y is greater than 0",
     **dict.fromkeys(("cast", "astype"), "x.cast('int')"),
     "try_cast": "x.try_cast('int')",
@@ -318,7 +313,8 @@ _FUNCTION_NAMES: Final[dict[str, str | Same]] = {
 }
 _MAP: Final = "map(function, schema), of a collection: a Python function of each record"
 _LISTS: Final = (
-    "x.list.get(0), x.list.has(value), dd.size(x); the rest by map(function, schema), of a collection"
+    "x[0], dd.array_contains(x, value), dd.size(x); of each element: explode('x'), of a collection, and "
+    "collect it again, or map(function, schema)"
 )
 _EXACT: Final = (
     "dd.approx_count_distinct('x'), dd.percentile('x', 0.9), or reduce(function, schema) of groups"

@@ -19,12 +19,14 @@ from typing import Final, cast, get_args
 import msgpack
 
 from ..columns.column_types import ColumnType, as_column_type
+from ..columns.nested.fitting import fitting
 from ..columns.rows import days_to_date, word_to_decimal
 from ..columns.schema import Column, Schema
 from ..columns.symbols.packing import unpack
 from ..errors import SchemaError
 from ..expressions.expression import ColumnRef, Expr, LiteralValue, Operation, When
 from ..expressions.functions.catalogue import FUNCTIONS
+from ..expressions.functions.function import NESTED_KINDS
 from ..expressions.literals import Constant, constant_word
 from ..expressions.tree import BinaryOp, SpecialOp
 
@@ -160,16 +162,19 @@ def _constant(value: object, type_: ColumnType) -> Constant:
     kinds: dict[str, tuple[type, ...]] = {
         "int": (int,), "float": (float,), "bool": (bool,), "timestamp": (int,), "string": (str,),
         "bytes": (bytes,), "any": (bytes,), "date": (int,), "decimal": (int,),
+        **dict.fromkeys(NESTED_KINDS, (bytes,)),
     }  # fmt: skip
     if value is None:
         return None
     if type(value) not in kinds[type_.kind]:
         raise SchemaError(f"{value!r:.200} is no constant of type {type_}")
-    if type_.kind == "any":
+    if type_.metadata is not None:
         try:
-            unpack(cast("bytes", value))
+            is_fitting = not type_.is_nested or fitting(type_)(unpack(cast("bytes", value)))
         except Exception as error:
             raise SchemaError(f"{value!r:.200} is no constant of type any") from error
+        if not is_fitting:
+            raise SchemaError(f"{value!r:.200} is no constant of type {type_}")
     if type_.kind in ("int", "timestamp") and not -(2**63) <= cast("int", value) < 2**63:
         raise SchemaError(f"{value!r:.200} is beyond 64 bits")
     if type_.kind == "decimal" and abs(cast("int", value)) >= 10**type_.precision:

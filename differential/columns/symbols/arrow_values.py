@@ -11,7 +11,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from differential.columns.column_types import ANY_METADATA
+from differential.columns.column_types import ANY_METADATA, TYPE_KEY, as_column_type
+from differential.columns.nested.arrays import nested_array
 from differential.columns.symbols.packing import unpack
 
 __all__ = ["AnyScalar", "AnyType", "with_values"]
@@ -58,15 +59,30 @@ pa.register_extension_type(_ANY)
 
 
 def with_values(table: pa.Table) -> pa.Table:
-    """Return the table with packed columns as columns of values. No bytes are copied."""
+    """Return the table with packed columns as columns of values. No bytes of `any` columns are copied."""
     for at, field in enumerate(table.schema):
-        is_packed = field.metadata is not None and ANY_METADATA.items() <= field.metadata.items()
-        if not is_packed or isinstance(field.type, AnyType):
+        packed_type = (field.metadata or {}).get(TYPE_KEY)
+        if packed_type is None or isinstance(field.type, AnyType):
+            continue
+        if packed_type != b"any":
+            table = table.set_column(at, *_nested(field, table.column(at), packed_type.decode()))
             continue
         chunks = [pa.ExtensionArray.from_storage(_ANY, _plain(chunk)) for chunk in table.column(at).chunks]
         typed = pa.field(field.name, _ANY, field.nullable, field.metadata)
         table = table.set_column(at, typed, pa.chunked_array(chunks, _ANY))
     return table
+
+
+def _nested(field: pa.Field, column: pa.ChunkedArray, written: str) -> tuple[pa.Field, pa.ChunkedArray]:
+    """Return a column of arrays, structs or maps; each different value is unpacked once."""
+    type_ = as_column_type(written)
+    arrow = type_.arrow_of_values()
+    chunks = []
+    for chunk in column.chunks:
+        encoded = _plain(chunk).dictionary_encode()
+        chunks.append(nested_array(encoded.dictionary.to_pylist(), type_).take(encoded.indices))
+    metadata = {key: value for key, value in field.metadata.items() if key != TYPE_KEY}
+    return pa.field(field.name, arrow, field.nullable, metadata or None), pa.chunked_array(chunks, arrow)
 
 
 def _plain(chunk: pa.Array) -> pa.Array:

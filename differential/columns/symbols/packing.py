@@ -22,7 +22,7 @@ from differential.errors import SchemaError, shown
 from timely.limits import NESTING_LEVELS_MAX
 from timely.wire.nesting import is_too_deep
 
-__all__ = ["pack", "symbol_word", "unpack"]
+__all__ = ["extension_of", "pack", "symbol_word", "unpack"]
 
 _TIMESTAMP_AS_DATETIME = 3
 _DATE, _DECIMAL = 1, 2
@@ -102,12 +102,8 @@ def _canonical(value: object) -> object:
         return _canonical(plain)
     if isinstance(value, float):
         return float("nan") if value != value else value + 0.0
-    if type(value) is dt.date:
-        return msgpack.ExtType(_DATE, (value.toordinal() - _EPOCH).to_bytes(4, "big", signed=True))
-    if isinstance(value, Decimal):
-        if not value.is_finite():
-            raise TypeError("a decimal that is no number")
-        return msgpack.ExtType(_DECIMAL, _decimal_text(value).encode())
+    if type(value) is dt.date or isinstance(value, Decimal):
+        return extension_of(value)
     if isinstance(value, msgpack.ExtType):
         raise TypeError("a msgpack.ExtType")  # it would come back as something else, or not at all
     if isinstance(value, dt.datetime):
@@ -116,6 +112,17 @@ def _canonical(value: object) -> object:
         # It comes back as a datetime, which may have other bytes.
         raise TypeError("a msgpack.Timestamp; use a datetime with a time zone")
     return value
+
+
+def extension_of(value: object) -> msgpack.ExtType:
+    """Return the form of a date or a Decimal; TypeError for others."""
+    if type(value) is dt.date:
+        return msgpack.ExtType(_DATE, (value.toordinal() - _EPOCH).to_bytes(4, "big", signed=True))
+    if not isinstance(value, Decimal):
+        raise TypeError(f"a {type(value).__name__}")
+    if not value.is_finite():
+        raise TypeError("a decimal that is no number")
+    return msgpack.ExtType(_DECIMAL, _decimal_text(value).encode())
 
 
 def _in_utc(value: dt.datetime) -> dt.datetime:

@@ -10,8 +10,23 @@ from differential.expressions.expression import Expr, ExprLike
 __all__ = [
     "acos",
     "add_months",
+    "array",
+    "array_append",
+    "array_compact",
     "array_contains",
+    "array_distinct",
+    "array_except",
+    "array_intersect",
     "array_join",
+    "array_max",
+    "array_min",
+    "array_position",
+    "array_prepend",
+    "array_remove",
+    "array_repeat",
+    "array_slice",
+    "array_union",
+    "arrays_overlap",
     "ascii",
     "asin",
     "atan",
@@ -32,6 +47,7 @@ __all__ = [
     "cos",
     "cosh",
     "crc32",
+    "create_map",
     "date_add",
     "date_diff",
     "date_format",
@@ -44,6 +60,7 @@ __all__ = [
     "endswith",
     "exp",
     "expm1",
+    "flatten",
     "floor",
     "format_number",
     "from_utc_timestamp",
@@ -66,6 +83,10 @@ __all__ = [
     "lower",
     "lpad",
     "make_date",
+    "map_concat",
+    "map_contains_key",
+    "map_entries",
+    "map_from_arrays",
     "map_keys",
     "map_values",
     "md5",
@@ -73,6 +94,7 @@ __all__ = [
     "minute",
     "month",
     "months_between",
+    "named_struct",
     "next_day",
     "octet_length",
     "power",
@@ -88,6 +110,7 @@ __all__ = [
     "round",
     "rpad",
     "second",
+    "sequence",
     "sha1",
     "sha2",
     "shiftleft",
@@ -97,6 +120,7 @@ __all__ = [
     "sin",
     "sinh",
     "size",
+    "slice",
     "sort_array",
     "split",
     "split_part",
@@ -106,9 +130,11 @@ __all__ = [
     "tan",
     "tanh",
     "to_date",
+    "to_json",
     "to_timestamp",
     "to_utc_timestamp",
     "translate",
+    "try_element_at",
     "try_to_date",
     "try_to_timestamp",
     "unbase64",
@@ -131,8 +157,8 @@ def initcap(text: ExprLike) -> Expr:
 def length(text: ExprLike) -> Expr:
     """The number of characters."""
 
-def reverse(text: ExprLike) -> Expr:
-    """From the end to the beginning."""
+def reverse(x: ExprLike) -> Expr:
+    """A text, or an array, from the end to the beginning."""
 
 def replace(text: ExprLike, old: str, new: str) -> Expr:
     """With every `old` replaced by `new`."""
@@ -168,7 +194,7 @@ def rpad(text: ExprLike, width: int, fill: str | None = None) -> Expr:
     """Filled up to `width` characters at the end; never shortened."""
 
 def concat(*values: ExprLike) -> Expr:
-    """The texts one after another; null if one of them is."""
+    """The texts, or arrays, one after another; null if one of them is."""
 
 def left(text: ExprLike, count: int) -> Expr:
     """The first `count` characters."""
@@ -430,19 +456,14 @@ def unix_seconds(t: ExprLike) -> Expr:
 def size(x: ExprLike) -> Expr:
     """The number of values in a list or map."""
 
-def get(x: ExprLike, index: int) -> Expr:
+def get(x: ExprLike, index: ExprLike) -> Expr:
     """The value at `index` of a list, from 0, or from the end if negative; null if there is none."""
 
-def array_contains(x: ExprLike, value: object) -> Expr:
-    """True where a list holds `value`."""
+def array_contains(x: ExprLike, value: ExprLike) -> Expr:
+    """True where a list holds `value`; of an array null if it does not, and has nulls."""
 
-def array_join(x: ExprLike, separator: str) -> Expr:
-    """A list of texts as one text."""
-
-def element_at(x: ExprLike, key: str | int) -> Expr:
-    """The value of a list at `key`, counted from 1, or from the end if negative; of a map under `key`; null
-    if there is none.
-    """
+def array_join(x: ExprLike, separator: str, null_replacement: str | None = None) -> Expr:
+    """A list of texts as one text; nulls of an array are left out, or replaced."""
 
 def sort_array(x: ExprLike, ascending: bool | None = None) -> Expr:
     """A list of numbers, or of texts, in order; null is least, NaN greatest."""
@@ -453,5 +474,88 @@ def map_keys(x: ExprLike) -> Expr:
 def map_values(x: ExprLike) -> Expr:
     """The values of a map, as a list."""
 
+def array(*values: ExprLike) -> Expr:
+    """The values as an array; nulls are elements."""
+
+def array_distinct(x: ExprLike) -> Expr:
+    """Each value of an array once, in the order of the first of each."""
+
+def array_union(x: ExprLike, other: ExprLike) -> Expr:
+    """The values of both arrays, each once."""
+
+def array_intersect(x: ExprLike, other: ExprLike) -> Expr:
+    """The values that are in both arrays, each once."""
+
+def array_except(x: ExprLike, other: ExprLike) -> Expr:
+    """The values of the first array that are not in the second, each once."""
+
+def arrays_overlap(x: ExprLike, other: ExprLike) -> Expr:
+    """True if both arrays have a value; the result is null if there is none, and the array has nulls."""
+
+def array_position(x: ExprLike, value: ExprLike) -> Expr:
+    """Where the value is first, counted from 1; 0: nowhere."""
+
+def array_remove(x: ExprLike, value: ExprLike) -> Expr:
+    """The array without all elements that are the value."""
+
+def array_append(x: ExprLike, value: ExprLike) -> Expr:
+    """The array with the value behind it."""
+
+def array_prepend(x: ExprLike, value: ExprLike) -> Expr:
+    """The array with the value in front."""
+
+def array_compact(x: ExprLike) -> Expr:
+    """The array without nulls."""
+
+def array_repeat(value: ExprLike, count: ExprLike) -> Expr:
+    """The value `count` times."""
+
+def array_slice(x: ExprLike, start: ExprLike, length: ExprLike) -> Expr:
+    """`length` elements from the place `start` on, counted from 1, or from the end if negative."""
+
+def slice(x: ExprLike, start: ExprLike, length: ExprLike) -> Expr:
+    """`length` elements from the place `start` on, counted from 1, or from the end if negative."""
+
+def flatten(x: ExprLike) -> Expr:
+    """The elements of all arrays in an array; null if one of them is."""
+
+def array_min(x: ExprLike) -> Expr:
+    """The least element that is not null."""
+
+def array_max(x: ExprLike) -> Expr:
+    """The greatest element that is not null; NaN is greatest."""
+
+def sequence(start: ExprLike, stop: ExprLike, step: ExprLike | None = None) -> Expr:
+    """The whole numbers from `start` to `stop`, both in it."""
+
+def element_at(x: ExprLike, key: ExprLike) -> Expr:
+    """The value of an array at a place, counted from 1, or from the end if negative; of a map under a key,
+    null if there is none.
+    """
+
+def try_element_at(x: ExprLike, key: ExprLike) -> Expr:
+    """As `element_at`, but null where an array has no such place."""
+
+def named_struct(*names_and_values: ExprLike) -> Expr:
+    """A struct of names of fields, each before its value."""
+
+def create_map(*keys_and_values: ExprLike) -> Expr:
+    """A map of keys, each before its value."""
+
+def map_from_arrays(keys: ExprLike, values: ExprLike) -> Expr:
+    """A map of an array of keys and one of their values."""
+
+def map_entries(x: ExprLike) -> Expr:
+    """The keys and values of a map, as an array of structs."""
+
+def map_contains_key(x: ExprLike, key: ExprLike) -> Expr:
+    """True if the map has the key."""
+
+def map_concat(*x: ExprLike) -> Expr:
+    """All maps as one."""
+
 def get_json_object(text: ExprLike, path: str) -> Expr:
     """What is in a text of JSON at a path as '$.name[0]', as text; null if there is nothing."""
+
+def to_json(x: ExprLike) -> Expr:
+    """The value as a text of JSON; fields of structs that are null are left out."""

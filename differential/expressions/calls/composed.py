@@ -10,6 +10,8 @@ from typing import Final
 
 from differential.errors import ExpressionError
 from differential.expressions.expression import (
+    Aliased,
+    ColumnRef,
     Expr,
     ExprLike,
     as_expr,
@@ -18,6 +20,7 @@ from differential.expressions.expression import (
     lit,
     when,
 )
+from differential.expressions.functions.json_types import type_of_json, type_text_of
 from timely.user_code.call_site import call_site
 
 __all__ = [
@@ -29,10 +32,12 @@ __all__ = [
     "dayname",
     "dayofweek",
     "extract",
+    "from_json",
     "from_unixtime",
     "if_else",
     "isnan",
     "isnull",
+    "json_tuple",
     "locate",
     "ltrim",
     "mod",
@@ -42,6 +47,8 @@ __all__ = [
     "nvl2",
     "position",
     "rtrim",
+    "schema_of_json",
+    "struct",
     "substring",
     "timestamp_micros",
     "timestamp_millis",
@@ -250,6 +257,54 @@ def nanvl(x: ExprLike, otherwise: ExprLike) -> Expr:
 def nvl2(x: ExprLike, value: ExprLike, otherwise: ExprLike) -> Expr:
     """`value` where `x` is not null, else `otherwise`."""
     return when(_column("nvl2", x).is_not_null()).then(value).otherwise(otherwise)
+
+
+def struct(*columns: ExprLike, **named: ExprLike) -> Expr:
+    """A struct of columns, called as they are, of expressions with an `alias`, and of others by name."""
+    fields: dict[str, ExprLike] = {}
+    for column in columns:
+        name = getattr(column, "name", None)
+        if not isinstance(column, ColumnRef | Aliased) or not isinstance(name, str):
+            raise ExpressionError(
+                f"struct({column!r:.80}) ({call_site()}): a field needs a name: write "
+                "struct(total=col.x + 1), or (col.x + 1).alias('total')"
+            )
+        fields[name] = column
+    fields |= named
+    if len(fields) < len(columns) + len(named) or not fields:
+        raise ExpressionError(f"struct(…) ({call_site()}) needs fields, with different names")
+    return call_function("named_struct", *(part for field in fields.items() for part in field))
+
+
+def from_json(text: ExprLike, schema: object) -> Expr:
+    """The value of a text of JSON, of a type, or with the columns of a schema as fields of a struct.
+
+    Each part may be null, and is where it does not fit. `schema`: "a: int, b: array<string>", SQL's "a INT,
+    b ARRAY<STRING>", "array<int>", a Schema, or a type of Spark or Arrow.
+    """
+    return call_function("from_json", text, type_text_of(schema))
+
+
+def json_tuple(text: ExprLike, *names: str) -> list[Aliased]:
+    """What is in a text of JSON under each name, as texts in columns c0, c1, …: `select(*json_tuple(…))`."""
+    for name in names:
+        if "'" in name:
+            raise ExpressionError(f"json_tuple(…, {name!r:.60}) ({call_site()}): names are texts without '")
+    return [
+        call_function("get_json_object", text, f"$['{name}']").alias(f"c{place}")
+        for place, name in enumerate(names)
+    ]
+
+
+def schema_of_json(text: str) -> str:
+    """The type of a text of JSON, for `from_json`: `schema_of_json('{"a": [1]}')` is 'struct<a: array<int>>'.
+
+    Raises ExpressionError for a text that is no JSON.
+    """
+    try:
+        return str(type_of_json(text))
+    except ValueError as error:
+        raise ExpressionError(f"schema_of_json ({call_site()}): {error}") from None
 
 
 def datediff(end: ExprLike, start: ExprLike) -> Expr:

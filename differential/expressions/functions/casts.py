@@ -26,8 +26,9 @@ import numpy as np
 
 from differential.columns.column_types import Bools, ColumnType, Floats, Int64s
 from differential.columns.foreign.type_names import Kind
+from differential.columns.nested.fitting import fitting
 from differential.expressions.arithmetic.rounding import quotients, units_of
-from differential.expressions.functions.function import Values
+from differential.expressions.functions.function import NESTED_KINDS, Values
 from differential.expressions.functions.numbers import power_of_ten, rounded
 from differential.expressions.functions.times import DAY_MICROS
 
@@ -170,6 +171,8 @@ def _to_text(value: object, to: ColumnType) -> object:
 
 
 def _from_any(value: object, to: ColumnType) -> object:
+    if to.is_nested:
+        return value if fitting(to.not_null())(value) else None
     held = {"int": int, "float": float, "bool": bool, "string": str, "bytes": bytes, "timestamp": dt.datetime}
     return value if type(value) is held[to.kind] else None
 
@@ -226,6 +229,8 @@ VALUE_CASTS: Final[dict[tuple[Kind, Kind], OfValues]] = {
     ("string", "any"): _to_any,
     ("bytes", "any"): _to_any,
     ("timestamp", "any"): _to_any,
+    **{("any", kind): _from_any for kind in NESTED_KINDS},
+    **{(kind, "any"): _to_any for kind in NESTED_KINDS},
 }
 """Casts of each different value, by (kind from, kind to)."""
 
@@ -251,6 +256,7 @@ NEVER_FAIL: Final = frozenset(
         ("bool", "any"),
         ("string", "any"),
         ("bytes", "any"),
+        *((kind, "any") for kind in NESTED_KINDS),
     }
 )
 """Casts that have a value for every operand."""

@@ -2,12 +2,15 @@
 
 `types.py` reads here which operands fit, `text.py` how the function is written, `running.py` how to compute
 it, `signatures.py` which functions and methods to make of it, and the documents what other libraries call it.
-A function is computed in one of three ways:
+A function is computed in one of four ways:
 
     numpy     on whole columns in natural form (`compiled.py`); returns values, and where there are any
     arrow     on whole Arrow arrays; if the result is null where no operand is, there is no value. With one
               column of symbols it runs on the different values only
     python    on each different value of its one column; None is no value
+    combined  on each different combination of the values of its columns; None is null, `LACKS` is no value
+
+A function of texts that takes nested values, too, has two of them: the fourth is for nested values.
 
 Without a value the result is null; but if the function has a `failure`, the row fails with a RowError that
 gives it as the reason. Parameters that must be constants are passed as Python values.
@@ -27,15 +30,19 @@ from timely.wire.arrow import int64_array, text_array
 
 __all__ = [
     "ANY_KIND",
+    "LACKS",
+    "NESTED_KINDS",
     "NUMBERS",
     "TIMES",
     "Argument",
     "Arrow",
+    "Combined",
     "Function",
     "Gives",
     "Numpy",
     "Param",
     "Python",
+    "Typed",
     "Values",
     "always",
 ]
@@ -56,12 +63,24 @@ Arrow: TypeAlias = Callable[[Sequence[pa.Array], Sequence[object]], pa.Array]
 Python: TypeAlias = Callable[[object, Sequence[object]], object]
 """From a value and constants to a value."""
 
+Combined: TypeAlias = Callable[[Sequence[object], Sequence[object], Sequence[ColumnType]], object]
+"""From the values of a row, constants, and the types of the columns to a value."""
+
+LACKS: Final = object()
+"""What a `Combined` returns where it has no value; so null can be a value that it has."""
+
+Typed: TypeAlias = Callable[[Sequence[ColumnType], Sequence[object]], ColumnType]
+"""From the types of the operands, and for each its value if it is a constant, else None, to the type of the
+result. ValueError says why operands do not fit together.
+"""
+
 Gives: TypeAlias = Callable[[Sequence[ColumnType]], ColumnType]
 """From the types of the operands to that of the result, nulls aside."""
 
 NUMBERS: Final[tuple[Kind, ...]] = ("int", "float", "decimal")
 TIMES: Final[tuple[Kind, ...]] = ("date", "timestamp")
-ANY_KIND: Final[tuple[Kind, ...]] = (*NUMBERS, "bool", *TIMES, "string", "bytes", "any")
+NESTED_KINDS: Final[tuple[Kind, ...]] = ("array", "struct", "map")
+ANY_KIND: Final[tuple[Kind, ...]] = (*NUMBERS, "bool", *TIMES, "string", "bytes", "any", *NESTED_KINDS)
 
 _ONE: Final[dict[Kind, pa.Array]] = {
     "timestamp": pa.Array.from_buffers(pa.timestamp("us", tz="UTC"), 1, int64_array([0]).buffers()),
@@ -96,6 +115,10 @@ class Function:
     then null, unless there is a `failure`. `skips_nulls`: a null operand does not make the result null.
     `of_different`: an Arrow function so slow that it runs on the different values of its one column only.
     `check` raises ValueError for constants that make no sense.
+
+    `typed`, where it is not None, decides the type in place of `gives` and `may_lack`, nulls in operands
+    aside. `fails_on`: the kinds of the first operand with which there is a `failure`; with others the result
+    is null.
     """
 
     name: str
@@ -111,6 +134,9 @@ class Function:
     numpy: Numpy | None = None
     arrow: Arrow | None = None
     python: Python | None = None
+    combined: Combined | None = None
+    typed: Typed | None = None
+    fails_on: tuple[Kind, ...] = ANY_KIND
     many: bool = False
     may_lack: bool = False
     failure: str | None = None
@@ -119,7 +145,8 @@ class Function:
     check: Callable[[Sequence[object]], None] | None = None
 
     def __post_init__(self) -> None:
-        assert sum(run is not None for run in (self.numpy, self.arrow, self.python)) == 1, self.name
+        ways = sum(run is not None for run in (self.numpy, self.arrow, self.python))
+        assert ways == 1 or (not ways and self.combined is not None), self.name
         assert self.failure is None or self.may_lack, self.name
 
     def refusal(self, constants: Sequence[object]) -> str | None:
@@ -143,6 +170,17 @@ class Function:
     def can_fail(self) -> bool:
         """True if there may be rows for which it has no value, and which therefore fail."""
         return self.failure is not None
+
+    def failure_of(self, types: Sequence[ColumnType]) -> str | None:
+        """Return why a row without a value fails, for operands of these types; None if the result is null."""
+        return self.failure if not types or types[0].kind in self.fails_on else None
+
+    def is_combined(self, types: Sequence[ColumnType]) -> bool:
+        """True if it is computed on combinations of values, with operands of these types."""
+        others = (self.numpy, self.arrow, self.python)
+        return self.combined is not None and (
+            all(run is None for run in others) or any(type_.is_nested for type_ in types)
+        )
 
     def param(self, index: int) -> Param | None:
         """Return the parameter of operand `index`; None if the function takes fewer operands."""

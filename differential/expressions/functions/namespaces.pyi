@@ -130,6 +130,11 @@ class NumberMethods:
     def shiftrightunsigned(self, count: ExprLike) -> Expr:
         """The bits moved right by `count`, with zeros before them."""
 
+    def item(self, key: ExprLike) -> Expr:
+        """The element of an array at a place, from 0; of a map the value under a key, null if there is none;
+        of a struct a field. The same as x[key].
+        """
+
 class TimeMethods:
     """Functions of dates and timestamps: the methods of `x.dt`."""
 
@@ -233,22 +238,17 @@ class ListMethods:
     def size(self) -> Expr:
         """The number of values in a list or map."""
 
-    def get(self, index: int) -> Expr:
+    def get(self, index: ExprLike) -> Expr:
         """The value at `index` of a list, from 0, or from the end if negative; null if there is none."""
 
     def field(self, key: str | int) -> Expr:
-        """The value of a map, or struct, under `key`; null if there is none."""
+        """The value of a struct or map under `key`; null if there is none."""
 
-    def has(self, value: object) -> Expr:
-        """True where a list holds `value`."""
+    def has(self, value: ExprLike) -> Expr:
+        """True where a list holds `value`; of an array null if it does not, and has nulls."""
 
-    def join(self, separator: str) -> Expr:
-        """A list of texts as one text."""
-
-    def element_at(self, key: str | int) -> Expr:
-        """The value of a list at `key`, counted from 1, or from the end if negative; of a map under `key`;
-        null if there is none.
-        """
+    def join(self, separator: str, null_replacement: str | None = None) -> Expr:
+        """A list of texts as one text; nulls of an array are left out, or replaced."""
 
     def sort_array(self, ascending: bool | None = None) -> Expr:
         """A list of numbers, or of texts, in order; null is least, NaN greatest."""
@@ -259,6 +259,17 @@ class ListMethods:
     def map_values(self) -> Expr:
         """The values of a map, as a list."""
 
+    def element_at(self, key: ExprLike) -> Expr:
+        """The value of an array at a place, counted from 1, or from the end if negative; of a map under a
+        key, null if there is none.
+        """
+
+    def try_element_at(self, key: ExprLike) -> Expr:
+        """As `element_at`, but null where an array has no such place."""
+
+    def to_json(self) -> Expr:
+        """The value as a text of JSON; fields of structs that are null are left out."""
+
     def len(self) -> Expr:
         """The same as `size`."""
 
@@ -268,7 +279,7 @@ class ListMethods:
     def length(self) -> Expr:
         """The same as `size`."""
 
-    def contains(self, value: object) -> Expr:
+    def contains(self, value: ExprLike) -> Expr:
         """The same as `has`."""
 
 class StringMethods:
@@ -291,7 +302,7 @@ class StringMethods:
         """The number of characters."""
 
     def reverse(self) -> Expr:
-        """From the end to the beginning."""
+        """A text, or an array, from the end to the beginning."""
 
     def strip(self, characters: str | None = None) -> Expr:
         """Without the white space, or the characters, at both ends."""
@@ -402,6 +413,11 @@ class StringMethods:
 
     def get_json_object(self, path: str) -> Expr:
         """What is in a text of JSON at a path as '$.name[0]', as text; null if there is nothing."""
+
+    def from_json(self, schema: str) -> Expr:
+        """The value of a text of JSON, of a type as 'struct<a: int, b: array<string>>'; each part that does
+        not fit is null.
+        """
 
     def to_uppercase(self) -> Expr:
         """The same as `upper`."""

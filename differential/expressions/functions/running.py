@@ -14,20 +14,26 @@ import numpy as np
 import pyarrow as pa
 
 from differential.columns.column_types import Bools, ColumnType, Floats, Int64s
-from differential.columns.conforming import ValueLocation
 from differential.columns.encoding import decode_column, encode_column
-from differential.columns.float_words import floats_to_words, words_to_floats
+from differential.columns.float_words import floats_to_words
+from differential.columns.nested.locations import ValueLocation
 from differential.columns.rows import values_to_words
 from differential.columns.symbols.table import SymbolTable
 from differential.expressions.compiled import CompiledExpression, Evaluate, Natural, Pair
 from differential.expressions.functions.casts import COLUMN_CASTS, NEVER_FAIL, VALUE_CASTS
+from differential.expressions.functions.combining import (
+    Refuse,
+    all_of,
+    combined_run,
+    natural,
+    numbered,
+    python_values,
+    spread,
+)
 from differential.expressions.functions.function import Function, Python
 from timely.wire.arrow import binary_array, int64_array, number_array, numbers_of, pc
 
 __all__ = ["Refuse", "cast_run", "function_run", "ranks"]
-
-Refuse: TypeAlias = Callable[[Int64s, Bools, str], None]
-"""Raises RowError for the first of the rows where the flags are true, with a reason."""
 
 _OfColumns: TypeAlias = Callable[[Sequence[Natural], Sequence[Bools | None]], Pair]
 
@@ -42,13 +48,15 @@ def function_run(
 ) -> Evaluate:
     """Return the run of `function` over `parts`: its operands without those that must be constants."""
     types = [part.type for part in parts]
+    if function.is_combined(types):
+        return combined_run(function, parts, constants, type_, symbols, refuse)
     if function.numpy is not None:
         of_columns = _of_numpy(function, types, constants)
     elif function.python is not None:
         of_columns = _of_values(function.python, types[0], constants, type_, symbols)
     else:
         of_columns = _of_arrow(function, types, constants, type_, symbols)
-    return _whole(of_columns, parts, function.failure, refuse, function.skips_nulls)
+    return _whole(of_columns, parts, function.failure_of(types), refuse, function.skips_nulls)
 
 
 def cast_run(
@@ -118,10 +126,10 @@ def _whole(
         pairs = [each(words) for each in runs]
         is_constant = not any(values.ndim for values, _ in pairs)
         rows = 1 if is_constant else words.shape[1]
-        values = [_spread(values, rows) for values, _ in pairs]
-        flags = [None if valid is None else _spread(valid, rows) for _, valid in pairs]
+        values = [spread(values, rows) for values, _ in pairs]
+        flags = [None if valid is None else spread(valid, rows) for _, valid in pairs]
         result, is_there = of_columns(values, cast("Sequence[Bools | None]", flags))
-        valid = None if skips_nulls else _all_of(cast("Sequence[Bools | None]", flags))
+        valid = None if skips_nulls else all_of(cast("Sequence[Bools | None]", flags))
         if is_there is not None:
             if failure is not None:
                 failing = ~is_there if valid is None else ~is_there & valid
@@ -133,19 +141,6 @@ def _whole(
         return result.reshape(()), None if valid is None else valid.reshape(())
 
     return run
-
-
-def _spread(values: Natural, rows: int) -> Natural:
-    """Return constants repeated for every row."""
-    return values if values.ndim else np.full(rows, values)
-
-
-def _all_of(flags: Sequence[Bools | None]) -> Bools | None:
-    all_valid: Bools | None = None
-    for flag in flags:
-        if flag is not None:
-            all_valid = flag if all_valid is None else all_valid & flag
-    return all_valid
 
 
 def _of_numpy(function: Function, types: Sequence[ColumnType], constants: Sequence[object]) -> _OfColumns:
@@ -169,7 +164,7 @@ def _of_arrow(
 
     def of_columns(values: Sequence[Natural], valid: Sequence[Bools | None]) -> Pair:
         if is_by_value:
-            distinct, indices = _numbered(values[0], valid[0])
+            distinct, indices = numbered(values[0], valid[0])
             array = _to_arrow(distinct, None, types[0], symbols)
             return _taken(*_from_arrow(call([array], constants), type_, symbols), indices)
         arrays = [
@@ -193,45 +188,16 @@ def _of_values(
 
     def of_columns(values: Sequence[Natural], valid: Sequence[Bools | None]) -> Pair:
         words = floats_to_words(cast("Floats", values[0])) if source.kind == "float" else values[0]
-        distinct, indices = _numbered(words, valid[0])
+        distinct, indices = numbered(words, valid[0])
         results = [
             None if value is None else call(value, constants)
-            for value in _python_values(distinct, source, symbols)
+            for value in python_values(distinct, source, symbols)
         ]
         out = np.empty((2, len(results)), dtype=np.int64)
         values_to_words(results, type_.or_null(), out, symbols, place)
-        return _taken(_natural(out[1], type_), out[0] != 0, indices)
+        return _taken(natural(out[1], type_), out[0] != 0, indices)
 
     return of_columns
-
-
-def _python_values(words: Int64s, type_: ColumnType, symbols: SymbolTable | None) -> list[object]:
-    """Return the Python values of words; None where Python has none, as for times after the year 9999."""
-    if type_.kind == "any":
-        assert symbols is not None
-        return symbols.lookup(words)
-    array = decode_column(words.reshape(1, -1), type_.not_null(), symbols)
-    try:
-        return cast("list[object]", array.to_pylist())
-    except (OverflowError, ValueError):
-        return [_value_of(each) for each in array]
-
-
-def _value_of(scalar: pa.Scalar) -> object:
-    try:
-        return cast("object", scalar.as_py())
-    except (OverflowError, ValueError):
-        return None
-
-
-def _numbered(values: Natural, valid: Bools | None) -> tuple[Int64s, Int64s]:
-    """Return (the different values, for each row the index of its value; any index where the row is null)."""
-    words = values.astype(np.int64, copy=False)
-    encoded = number_array(words, None if valid is None else ~valid).dictionary_encode()
-    indices = numbers_of(encoded.indices, np.int32).astype(np.int64)
-    if valid is not None:
-        indices = np.where(valid, indices, 0)
-    return numbers_of(encoded.dictionary, np.int64), indices
 
 
 def _taken(values: Natural, valid: Bools | None, indices: Int64s) -> Pair:
@@ -259,10 +225,4 @@ def _from_arrow(array: pa.Array, type_: ColumnType, symbols: SymbolTable | None)
         array = array.cast(target)
     out = np.empty((2, len(array)), dtype=np.int64)
     encode_column(array, type_.or_null(), out, symbols)
-    return _natural(out[1], type_), (out[0] != 0 if array.null_count else None)
-
-
-def _natural(words: Int64s, type_: ColumnType) -> Natural:
-    if type_.kind == "float":
-        return words_to_floats(words)
-    return words.astype(np.bool_) if type_.kind == "bool" else words
+    return natural(out[1], type_), (out[0] != 0 if array.null_count else None)

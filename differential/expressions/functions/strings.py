@@ -13,7 +13,8 @@ from typing import Final, TypeAlias, cast
 
 import pyarrow as pa
 
-from differential.columns.column_types import any_value, boolean, integer, string
+from differential.columns.column_types import ColumnType, any_value, boolean, integer, string
+from differential.expressions.functions.families.elements import same_arrays
 from differential.expressions.functions.function import Arrow, Function, Gives, Param, always
 from timely.wire.arrow import pc, text_array
 
@@ -196,6 +197,18 @@ def _check_separator(constants: Sequence[object]) -> None:
 _STRING: Final = always(string)
 _YES_OR_NO: Final = always(boolean)
 
+
+def _concat_type(types: Sequence[ColumnType], constants: Sequence[object]) -> ColumnType:
+    return string if types[0].kind == "string" == types[-1].kind else same_arrays(types, constants)
+
+
+def _concat_arrays(
+    values: Sequence[object], constants: Sequence[object], types: Sequence[ColumnType]
+) -> object:
+    del constants, types
+    return [part for each in values for part in cast("Sequence[object]", each)]
+
+
 STRINGS: Final = (
     _plain("upper", _cased(pc.utf8_upper, str.upper), "In capital letters.", "upper",
            "str.to_uppercase", _STRING),
@@ -208,8 +221,12 @@ STRINGS: Final = (
              says="Each word with a capital letter; a word begins behind a space.", spark="initcap",
              python=lambda text, constants: _initcap(cast("str", text))),
     _plain("length", pc.utf8_length, "The number of characters.", "length", "str.len_chars", always(integer)),
-    _plain("reverse", pc.utf8_reverse, "From the end to the beginning.", "reverse", "str.reverse",
-    _STRING),
+    Function(name="reverse", family="strings", accessor="str", params=(Param("x", ("string", "array")),),
+             gives=_STRING, arrow=lambda columns, constants: pc.utf8_reverse(columns[0]),
+             typed=lambda types, constants: types[0].not_null(),
+             combined=lambda values, constants, types: cast("tuple[object, ...]", values[0])[::-1],
+             says="A text, or an array, from the end to the beginning.", spark="reverse",
+             polars="str.reverse"),
     _with("strip", (_constant("characters", True),), _stripped(pc.utf8_trim_whitespace, pc.utf8_trim),
           "Without the white space, or the characters, at both ends.", "trim (spaces)", "str.strip_chars",
           _STRING, ()),
@@ -258,9 +275,9 @@ STRINGS: Final = (
     _with("rpad", (_count("width"), _constant("fill", True)), _padded(pc.utf8_rpad),
           "Filled up to `width` characters at the end; never shortened.", "rpad (shortens)", "str.pad_end",
           _STRING),
-    Function(name="concat", family="strings", accessor=None, params=(Param("values", ("string",)),),
-             many=True, gives=_STRING, arrow=_concat,
-             says="The texts one after another; null if one of them is.", spark="concat",
+    Function(name="concat", family="strings", accessor=None, params=(Param("values", ("string", "array")),),
+             many=True, gives=_STRING, arrow=_concat, typed=_concat_type, combined=_concat_arrays,
+             says="The texts, or arrays, one after another; null if one of them is.", spark="concat",
              polars="concat_str"),
     Function(name="concat_ws", family="strings", accessor=None, params=(_constant("separator"), _TEXT),
              many=True, gives=_STRING, arrow=_concat_ws, skips_nulls=True, calls=(),

@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from differential.columns.nested.values import some_value
 from differential.columns.rows import Row, decode_rows, encode_rows
 from differential.columns.schema import Schema
 from differential.columns.worker_symbols import SYMBOLS
@@ -110,7 +111,14 @@ def _zeros(result: Schema) -> Row:
         "timestamp": _EPOCH,
     }
     zeros |= {"date": _EPOCH.date(), "decimal": Decimal(0)}
-    return tuple(None if column.type.nullable else zeros.get(column.type.kind, 0) for column in result)
+    return tuple(
+        None
+        if column.type.nullable
+        else some_value(column.type)
+        if column.type.is_nested
+        else zeros.get(column.type.kind, 0)
+        for column in result
+    )
 
 
 def _encoded(schema: Schema, rows: Sequence[Row], name: str) -> list[_Words]:

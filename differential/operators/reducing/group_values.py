@@ -258,7 +258,7 @@ class CollectedValues(GroupAnswers):
         """Return a list whose type has no order in that of Python, or if there is none, in that of the types
         and texts of its values; others as they are.
         """
-        if self.value.kind != "any" or self.order:
+        if self.value.has_order or self.order:
             return values
         try:
             return sorted(values, key=lambda value: cast("int", value))
@@ -268,7 +268,7 @@ class CollectedValues(GroupAnswers):
 
 def _in_value_order(words: Int64s, type_: ColumnType) -> Int64s:
     """Return numbers in the order of values; of values without an order those of their words."""
-    if not type_.is_symbol or type_.kind == "any":
+    if not type_.is_symbol or not type_.has_order:
         return words
     different, places = np.unique(words, return_inverse=True)
     numbers = np.zeros(different.shape[0], np.int64)

@@ -10,10 +10,10 @@ from ...aggregates import PERCENTILES, AggregateKind
 from ...columns.column_types import (
     DECIMAL_DIGITS_MAX,
     ColumnType,
-    any_value,
     decimal,
     floating,
     integer,
+    list_type,
     string,
 )
 from ...columns.schema import Column, Schema
@@ -323,7 +323,7 @@ class GroupCall:
     def type_in(self, values: ColumnType, operator: str) -> ColumnType:
         """Return the type of the answer; raise ExpressionError if there is none of such values."""
         if self.kind in ("collect", "collect_set"):
-            return any_value
+            return list_type(values)
         if self.kind == "percentile":
             if not values.is_number:
                 raise ExpressionError(

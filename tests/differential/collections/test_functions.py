@@ -6,6 +6,7 @@ refused_*   what a user may do wrong, and what he is told
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,7 +48,38 @@ def test_meaning_exploded_lists_go_to_workers_of_their_own() -> None:
 
 def test_refused_lists_that_are_none() -> None:
     posts = dd.input(Dataflow("queries"), "posts", "post: int, tags: any")
-    with pytest.raises(SchemaError, match="'post' is int, and lists are in columns of type any"):
+    with pytest.raises(SchemaError, match="'post' is int. There is a row for each element"):
         posts.explode("post")
     with pytest.raises(SchemaError, match="a column 'post' already"):
         posts.explode("tags", position="post")
+
+
+def test_meaning_typed_arrays_and_maps_explode_without_a_cast() -> None:
+    def build(flow: timely.Dataflow) -> None:
+        rows = dd.input(flow, "rows", "k: int, xs: array<int>, m: map<string, float>?")
+        rows.explode("xs").output("xs")
+        rows.explode("m", outer=True, position="at").output("m")
+        rows.group_by("k").agg(all=dd.collect("xs"), once=dd.collect_set("k")).output("lists")
+        assert str(rows.explode("xs").schema) == "k: int, xs: int, m: map<string, float>?"
+        assert str(rows.explode("xs", "int?").schema) == "k: int, xs: int?, m: map<string, float>?"
+        with pytest.raises(SchemaError, match="the elements of 'xs' are int, not string"):
+            rows.explode("xs", "string")
+        with pytest.raises(SchemaError, match="'k' is int. There is a row for each element"):
+            rows.explode("k")
+
+    with timely.connect(workers=2, threads=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("rows").insert([(1, [3, 3], {"a": 0.5, "b": 1}), (1, [], None), (2, [9], {})])
+        flow.seal()
+        flow.input("rows").remove([{"k": 2, "xs": [9], "m": {}}])
+        flow.seal()
+        table = flow.output("xs").snapshot()
+        assert table.schema.field("xs").type == pa.int64() and table.column("xs").to_pylist() == [3, 3]
+        exploded = flow.output("m").snapshot().select(["key", "value", "at"]).to_pylist()
+        assert sorted(map(str, exploded)) == sorted(map(str, [
+            {"key": "a", "value": 0.5, "at": 0}, {"key": "b", "value": 1.0, "at": 1},
+            {"key": None, "value": None, "at": None},
+        ]))  # fmt: skip
+        lists = flow.output("lists").snapshot()
+        assert lists.schema.field("all").type.value_type.value_type == pa.int64()
+        assert lists.to_pylist() == [{"k": 1, "all": [[], [3, 3]], "once": [1]}]

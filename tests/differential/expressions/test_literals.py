@@ -11,7 +11,7 @@ import pytest
 
 from differential import col
 from differential.columns.column_types import ColumnType, any_value, floating, integer
-from differential.columns.conforming import ValueLocation
+from differential.columns.nested.locations import ValueLocation
 from differential.columns.rows import values_to_words
 from differential.columns.symbols.table import SymbolTable
 from differential.errors import ExpressionError

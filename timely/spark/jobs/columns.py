@@ -6,11 +6,11 @@ An input takes over names, types and nullability, so that users declare nothing 
     boolean, date, string, binary             the same
     timestamp, timestamp_ntz                  timestamp; the second is read as UTC, and comes back with a zone
     decimal(p, s), p ≤ 18                     decimal(p, s)
-    array, struct                             any
+    array, struct, map                        the same; any, if a part is of a type that no column has
 
-In an answer a column of type `any` has its values packed by msgpack. It gets the Spark type of an input's
-column of the same name if there is one, and is text otherwise, as JSON: Spark has no type for values of any
-kind.
+In an answer, arrays, structs and maps are those of Arrow. A column of type `any` has its values packed by
+msgpack. It gets the Spark type of an input's column of the same name if there is one, and is text otherwise,
+as JSON: Spark has no type for values of any kind.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_type
 
+from timely.client.tables import with_values
 from timely.spark.epochs import DIFF, EPOCH
 from timely.spark.errors import InputFormatError, OutputError
 
 __all__ = ["SparkForm", "fitted_fields", "input_fields", "nested_types"]
 
 _ANY = {b"differential.type": b"any"}
-"""The metadata of a field of packed values."""
+"""The metadata of a field of values of any kind, which are packed."""
+_TYPE_KEY = b"differential.type"
 
 _DIGITS_MAX = 18
 _TAKEN = (
@@ -97,7 +99,7 @@ def fitted_fields(name: str, frame: DataFrame, declared: pa.Schema, beside: Iter
         )
     for field in declared:
         kind = present[field.name].dataType
-        is_packed = field.metadata is not None and field.metadata.items() >= _ANY.items()
+        is_packed = field.metadata is not None and _TYPE_KEY in field.metadata
         if not is_packed and not _widened(kind).equals(field.type):
             raise InputFormatError(
                 f"input {name!r}: column {field.name!r} is {field.type} in the query and "
@@ -135,6 +137,8 @@ def _mend(kind: T.DataType, name: str) -> str:
         return _mend_inside(kind.elementType, name)
     if isinstance(kind, T.StructType):
         return next(filter(None, (_mend_inside(field.dataType, name) for field in kind.fields)), "")
+    if isinstance(kind, T.MapType) and isinstance(kind.keyType, _TAKEN):
+        return _mend_inside(kind.valueType, name)
     if isinstance(kind, T.MapType):
         return f"withColumn({name!r}, map_entries({name!r})), a list of its keys and values"
     if isinstance(kind, T.NullType):
@@ -148,7 +152,7 @@ def _mend_inside(kind: T.DataType, name: str) -> str:
     """
     if isinstance(kind, T.DecimalType):
         return ""
-    if isinstance(kind, T.ArrayType | T.StructType):
+    if isinstance(kind, T.ArrayType | T.StructType | T.MapType):
         return _mend(kind, name)
     is_taken = isinstance(kind, _TAKEN) and not isinstance(kind, T.TimestampNTZType)
     return "" if is_taken else f"drop({name!r}), or to_json({name!r}) in its place"
@@ -179,7 +183,10 @@ class SparkForm:
     unpack: Callable[[bytes], object]
 
     def of(self, table: pa.Table) -> pa.Table:
-        """Return `table` with columns of `any` unpacked; the same table if it has none."""
+        """Return `table` with packed columns unpacked; the same table if it has none."""
+        types = [(field.metadata or {}).get(_TYPE_KEY, b"any") for field in table.schema]
+        if any(type_ != b"any" for type_ in types):
+            table = with_values(table)
         for at, field in enumerate(table.schema):
             if field.metadata is not None and field.metadata.items() >= _ANY.items():
                 column = self._written_out(table.column(at), field.name)

@@ -89,10 +89,11 @@ FRAME = pl.DataFrame(
 def test_polars_columns_have_their_types_and_may_be_null() -> None:
     given = (
         "i: int?, f: float?, p: decimal(8, 2)?, b: bool?, d: date?, t: timestamp?, n: timestamp?, "
-        "s: string?, c: string?, e: string?, y: bytes?, l: any?, m: any?"
+        "s: string?, c: string?, e: string?, y: bytes?, l: array<int?>?, m: struct<k: int?>?"
     )
     assert [str(Schema.of(spec)) for spec in (FRAME, FRAME.schema, FRAME.lazy())] == [given] * 3
-    assert str(Schema.of(dict(FRAME.schema))) == given.replace("?", ""), "types alone say nothing of nulls"
+    alone = given.replace("?,", ",").removesuffix("?")
+    assert str(Schema.of(dict(FRAME.schema))) == alone, "types alone say nothing of nulls"
 
 
 def test_polars_frame_declares_an_input_and_goes_in_and_out_of_it() -> None:
@@ -106,7 +107,7 @@ def test_polars_frame_declares_an_input_and_goes_in_and_out_of_it() -> None:
         flow.seal()
         back = pl.from_arrow(flow.output("rows").snapshot())
         assert isinstance(back, pl.DataFrame)
-        plain = FRAME.select(pl.exclude("l", "m", "i", "n", "c", "e"))
+        plain = FRAME.select(pl.exclude("i", "n", "c", "e"))
         assert back.select(plain.columns).equals(plain.head(1))
         assert back.select("i", "c", "e").rows() == [(1, "x", "x")]
         assert back["n"].to_list() == [DAY]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from differential.columns.column_types import as_column_type
-from differential.columns.foreign.type_names import kind_of_arrow, kind_of_name, type_text
+from differential.columns.foreign.type_names import Named, kind_of_arrow, kind_of_name, type_text
 from differential.errors import SchemaError
 
 
@@ -19,11 +19,12 @@ from differential.errors import SchemaError
         ("decimal(10,2)", "decimal(10, 2)"), ("numeric( 5 )", "decimal(5, 0)"), ("decimal", "decimal(10, 0)"),
         ("DATE?", "date?"), ("timestamp_ntz", "timestamp"), ("timestamp[us, tz=UTC]", "timestamp"),
         ("datetime64[ns, Europe/Berlin]", "timestamp"), ("varchar(20)", "string"), ("binary", "bytes"),
-        ("array<string>", "any"), ("struct<a: int>", "any"), ("boolean", "bool"), ("Utf8", "string"),
+        ("array<string>", "array<string>"), ("struct<a: int>", "struct<a: int>"), ("array", "any"),
+        ("boolean", "bool"), ("Utf8", "string"), ("array<interval>", "any"),
         ("Decimal(precision=9, scale=3)", "decimal(9, 3)"), ("List(Int64)", "any"),
         (pa.int64(), "int"), (pa.uint8(), "int"), (pa.float32(), "float"), (pa.date64(), "date"),
         (pa.decimal128(12, 3), "decimal(12, 3)"), (pa.large_string(), "string"), (pa.string_view(), "string"),
-        (pa.dictionary(pa.int32(), pa.string()), "string"), (pa.list_(pa.int8()), "any"),
+        (pa.dictionary(pa.int32(), pa.string()), "string"), (pa.list_(pa.int8()), "array<int?>"),
         (pa.timestamp("ns", tz="Europe/Berlin"), "timestamp"), (pa.binary(5), "bytes"),
         (np.dtype("int32"), "int"), (np.float32, "float"), (np.dtype("M8[ns]"), "timestamp"),
         (pd.Int64Dtype(), "int"), (pd.StringDtype(), "string"), (pd.CategoricalDtype(["a"]), "string"),
@@ -49,8 +50,8 @@ def test_decimals_have_eighteen_digits_at_most() -> None:
         as_column_type("decimal(2, 3)")
     with pytest.raises(SchemaError, match="at least one digit"):
         as_column_type("decimal(0)")
-    assert kind_of_name("decimal(38, 18)") == ("decimal", 38, 18)
-    assert kind_of_arrow(pa.decimal128(38, 18)) == ("decimal", 38, 18)
+    assert kind_of_name("decimal(38, 18)") == Named("decimal", 38, 18)
+    assert kind_of_arrow(pa.decimal128(38, 18)) == Named("decimal", 38, 18)
 
 
 def test_only_types_have_a_text() -> None:

@@ -67,7 +67,7 @@ def test_agrees_with_plain_words(
 def _plain(flow: timely.Flow, name: str) -> Collection:
     found: Collection = Counter()
     for row in flow.output(name).snapshot().to_pylist():
-        found[tuple(row.values())] += 1
+        found[tuple(tuple(part) if isinstance(part, list) else part for part in row.values())] += 1
     return found
 
 

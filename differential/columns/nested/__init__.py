@@ -1,0 +1,1 @@
+"""Arrays, structs and maps: values with parts of declared types."""
