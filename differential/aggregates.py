@@ -30,12 +30,12 @@ when read: the order in which rows came does not matter, and removed rows leave 
 
 from __future__ import annotations
 
-import builtins
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, NoReturn, get_args
 
-from differential.columns.column_types import DECIMAL_DIGITS_MAX, ColumnType, decimal, floating, integer
+from differential.columns.column_types import ColumnType, floating, integer
 from differential.columns.schema import Schema
+from differential.columns.wide.digits import mean_of_decimals, sum_of_decimals
 from differential.errors import ExpressionError
 from differential.expressions.expression import ColumnRef, Expr, Ordering
 from differential.expressions.functions.refusals import check_no_bool
@@ -57,6 +57,7 @@ __all__ = [
     "OF_PAIRS",
     "OF_SETS",
     "PERCENTILES",
+    "SPREADS",
     "Aggregate",
     "AggregateKind",
     "NamedAggregate",
@@ -150,11 +151,8 @@ OF_FLOATS: Final[frozenset[AggregateKind]] = OF_PAIRS | {"skewness", "kurtosis"}
 
 _SAMPLES: Final = ("variance", "stddev", "covar_samp", "skewness", "kurtosis")
 
-_MEAN_DIGITS: Final = 4
-"""Number of digits that a mean of decimals has more behind the point."""
-
-_MEAN_DIGITS_LEAST: Final = 6
-"""Number of digits behind the point of a mean that do not give way to those before it."""
+SPREADS: Final[frozenset[AggregateKind]] = frozenset(("variance", "stddev", "variance_pop", "stddev_pop"))
+"""Kinds that are floats, whatever the column."""
 
 
 class _OfGroup(Offered, NoValue):
@@ -319,16 +317,15 @@ class Aggregate(_OfGroup):
                 raise ExpressionError(
                     f"{self.describe()}: sums are of numbers, not of {type_}. Cast the column, or count it"
                 )
-            # with as many digits as there may be: a sum may have more than its terms
             if type_.kind == "decimal":
-                type_ = decimal(DECIMAL_DIGITS_MAX, type_.scale).or_null(type_.nullable)
+                type_ = sum_of_decimals(type_).or_null(type_.nullable)
             return (integer if type_.kind == "bool" else type_).or_null(type_.nullable)
         if type_.kind not in ("int", "float", "bool", "decimal"):
             raise ExpressionError(
                 f"{self.describe()} is of int, float, bool or decimal, not of {type_}: cast it to float"
             )
         if type_.kind == "decimal" and self.kind in ("avg", "avg_distinct"):
-            return decimal(DECIMAL_DIGITS_MAX, _scale_of_mean(type_)).or_null(type_.nullable)
+            return mean_of_decimals(type_).or_null(type_.nullable)
         return floating.or_null(type_.nullable or self.kind in _SAMPLES)
 
 
@@ -377,8 +374,8 @@ def count_distinct(column: str | Expr) -> Aggregate:
 def sum(column: str | Expr) -> Aggregate:
     """The sum of a column of numbers over the group's rows; exact, floats are rounded once. Constant work.
 
-    For decimals, the sum has 18 digits, as many behind the point as the column; more are an error that names
-    the group.
+    For decimals it is a decimal of ten digits more, of at most 38, as in Spark; if a group needs more, that
+    is an error that names the group.
     """
     return Aggregate.of("sum", column)
 
@@ -386,9 +383,9 @@ def sum(column: str | Expr) -> Aggregate:
 def avg(column: str | Expr) -> Aggregate:
     """The mean of a column of numbers: the exact sum, rounded to a float, divided by the count.
 
-    For decimals it is a decimal, as in Spark: with four digits more behind the point (of 18 in all; if the
-    digits before the point need the room, six stay behind it, or as many as there were), exact, halves away
-    from zero. If the digits before the point do not fit even then, that is an error that names the group.
+    For decimals it is a decimal, as in Spark: with four digits more behind the point, of at most 38 in all,
+    exact, halves away from zero. If the digits before the point do not fit then, that is an error that names
+    the group.
     """
     return Aggregate.of("avg", column)
 
@@ -467,18 +464,6 @@ def collect(column: str | Expr, by: By | None = None) -> Aggregate:
 def collect_set(column: str | Expr) -> Aggregate:
     """As `collect`, each value once."""
     return Aggregate.of("collect_set", column)
-
-
-def _scale_of_mean(type_: ColumnType) -> int:
-    """Return the digits behind the point of a mean: four more than its values have.
-
-    If these do not fit, as many as the digits before the point leave, but at least six, or four more than the
-    values have if that is fewer. Spark does so, with 38 digits.
-    """
-    scale, before = type_.scale + _MEAN_DIGITS, type_.precision - type_.scale
-    return builtins.min(
-        scale, builtins.max(DECIMAL_DIGITS_MAX - before, builtins.min(scale, _MEAN_DIGITS_LEAST))
-    )
 
 
 def _order(by: str | Expr, name: str) -> tuple[Ordering, ...]:

@@ -6,7 +6,7 @@
     │  ├─ ExpressionError       an expression does not fit the columns that it is applied to
     │  ├─ RowError              an expression has no value for one row, as in a division by zero
     │  ├─ MultiplicityOverflowError   the multiplicity of a row leaves 64 bits
-    │  ├─ SumOverflowError      a sum or count of a group leaves 64 bits, one of decimals 18 digits
+    │  ├─ SumOverflowError      a sum or count of a group leaves 64 bits, one of decimals its digits
     │  ├─ NotEmptyError         a claim of assert_empty or assert_equal does not hold
     │  ├─ RuleError             a rule of Datalog cannot be read, does not fit its relations, or is unsafe
     │  ├─ SqlError              a SQL text cannot be read, or has no meaning
@@ -98,7 +98,7 @@ class MultiplicityOverflowError(MisuseError):
 
 
 class SumOverflowError(MisuseError):
-    """A sum of a group leaves 64 bits, or one of decimals 18 digits; a count that does ends the dataflow."""
+    """A sum of a group leaves 64 bits, or one of decimals its digits; a count that does ends the dataflow."""
 
 
 class NotEmptyError(MisuseError):

@@ -6,7 +6,7 @@
     bool        False, True                       0, 1                               yes
     timestamp   microseconds since 1970 in UTC    itself                             yes
     date        a day                             days since 1970                    yes
-    decimal     p digits, s behind the point      value · 10^s; p ≤ 18               yes
+    decimal     p digits, s behind the point      value · 10^s                       yes
     string      text                              a symbol (see `symbols/`)          no
     bytes       binary                            a symbol                           no
     any         any msgpack value                 a symbol                           no
@@ -16,8 +16,11 @@
 
 An array, struct or map has the word that the same value has in a column of type any.
 
-A *nullable* column (`int?`) takes two words: a flag (0 for null, 1 for a value), then the value's word (0 for
-null). So nulls are equal to one another as rows, and sort before every value. "Ordered" says whether the
+A decimal of 19 to 38 digits is *wide*: it takes two words, which order as the values do
+(`wide/wide_words.py`).
+
+A *nullable* column (`int?`) takes a word more: a flag (0 for null, 1 for a value), then the value's words (0
+for null). So nulls are equal to one another as rows, and sort before every value. "Ordered" says whether the
 order of words is the order of values. A symbol's word is a hash: its order is arbitrary, though the same on
 every worker, so code that compares strings must look up their values. To learn what a kind can do, read the
 properties of its type (`is_ordered`, `has_order`, `is_whole`, `is_number`) instead of keeping lists of kinds.
@@ -56,6 +59,7 @@ __all__ = [
     "DECIMAL_DIGITS_MAX",
     "ROW_WORDS_MAX",
     "TYPE_KEY",
+    "WORD_DIGITS_MAX",
     "Bools",
     "ColumnType",
     "Floats",
@@ -89,8 +93,11 @@ A receiver refuses a batch with more as malformed, and that would end the worker
 and the user gets an error at the line that declares it.
 """
 
-DECIMAL_DIGITS_MAX: Final = 18
-"""Most digits of a decimal: any number of 18 digits fits into a word."""
+DECIMAL_DIGITS_MAX: Final = 38
+"""Most digits of a decimal: any number of 38 digits fits into two words."""
+
+WORD_DIGITS_MAX: Final = 18
+"""Most digits of a decimal in one word."""
 
 TYPE_KEY: Final = b"differential.type"
 """The metadata of an Arrow field of packed values has the type of the column under this key."""
@@ -139,7 +146,17 @@ class ColumnType:
     @property
     def words(self) -> int:
         """How many words one value takes."""
-        return 2 if self.nullable else 1
+        return self.value_words + self.nullable
+
+    @property
+    def value_words(self) -> int:
+        """How many of these words are not the flag of a null: 2 for a wide decimal."""
+        return 2 if self.precision > WORD_DIGITS_MAX else 1
+
+    @property
+    def is_wide(self) -> bool:
+        """True for a decimal of more digits than fit into one word."""
+        return self.precision > WORD_DIGITS_MAX
 
     @property
     def is_symbol(self) -> bool:
@@ -168,7 +185,7 @@ class ColumnType:
 
     @property
     def is_whole(self) -> bool:
-        """True if its words are whole numbers whose sum is the word of the sum (a bool counts as 0 or 1)."""
+        """True if its words are whole numbers whose sums are those of the sum (a bool counts as 0 or 1)."""
         return self.kind in ("int", "decimal", "bool")
 
     def or_null(self, nullable: bool = True) -> ColumnType:
@@ -270,7 +287,7 @@ def map_of(key: ColumnType, value: ColumnType) -> ColumnType:
 
 
 def decimal(precision: int, scale: int = 0) -> ColumnType:
-    """Return the type of exact numbers of `precision` digits (at most 18), `scale` of them behind the point.
+    """Return the type of exact numbers of `precision` digits (at most 38), `scale` of them behind the point.
 
     Raises SchemaError for other numbers of digits.
     """

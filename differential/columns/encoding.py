@@ -4,7 +4,7 @@ Both directions work on whole columns. Only symbols pass through the interpreter
 Arrow's dictionary encoding finds these. All input has passed `conforming.py`, so nothing is checked here.
 
     laws   decode(encode(array)) == array, but for -0.0 and the payload of NaN
-           a null's value word is 0, whatever Arrow's buffer holds below the null: equal rows, equal words
+           a null's value words are 0, whatever Arrow's buffer holds below the null: equal rows, equal words
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from differential.columns.float_words import floats_to_words, words_to_floats
 from differential.columns.nested.fitting import unpacked
 from differential.columns.symbols.packing import unpack
 from differential.columns.symbols.table import SymbolTable
+from differential.columns.wide.wide_words import halves_of, of_halves
 from differential.errors import SchemaError, shown
 from timely.wire.arrow import (
     binary_array,
@@ -56,8 +57,10 @@ def encode_column(array: pa.Array, type_: ColumnType, out: Int64s, symbols: Symb
         values[:] = _symbol_words(array, type_, symbols)
     elif type_.kind == "float":
         values[:] = floats_to_words(numbers_of(array, np.float64))
+    elif type_.is_wide:
+        of_halves(_halves(array), out[-2:])
     elif type_.kind == "decimal":
-        values[:] = _scaled(array)
+        values[:] = _halves(array)[:, 0]
     elif type_.kind == "bool":
         values[:] = numbers_of(array, np.bool_)
     elif type_.kind == "date":
@@ -67,23 +70,29 @@ def encode_column(array: pa.Array, type_: ColumnType, out: Int64s, symbols: Symb
     else:
         values[:] = numbers_of(array, np.int64)
     if valid is not None and array.null_count:
-        values[~valid] = 0
+        out[1:, ~valid] = 0
 
 
-def _scaled(array: pa.Array) -> Int64s:
-    """Return the lower halves of 128-bit numbers, which hold all of their 18 digits; at nulls, any word."""
+def _halves(array: pa.Array) -> Int64s:
+    """Return the halves of 128-bit numbers, the low ones first; at nulls, any words.
+
+    The low half holds all digits of a decimal of 18.
+    """
     buffer = array.buffers()[1]
     if buffer is None or not len(array):
-        return np.zeros(len(array), dtype=np.int64)
-    halves = np.frombuffer(buffer, np.int64)[2 * array.offset :][: 2 * len(array)]
-    return halves[::2]
+        return np.zeros((len(array), 2), dtype=np.int64)
+    return np.frombuffer(buffer, np.int64)[2 * array.offset :][: 2 * len(array)].reshape(-1, 2)
 
 
-def _decimals(values: Int64s, null: Bools | None, type_: ColumnType) -> pa.Array:
-    """Return decimals of such lower halves: the inverse of `_scaled`."""
-    halves = np.empty((len(values), 2), dtype=np.int64)
-    halves[:, 0] = values
-    halves[:, 1] = values >> 63
+def _decimals(words: Int64s, null: Bools | None, type_: ColumnType) -> pa.Array:
+    """Return decimals of these words: the inverse of what `encode_column` writes."""
+    values = words[-1]
+    if type_.is_wide:
+        halves = halves_of(words[-2:])
+    else:
+        halves = np.empty((len(values), 2), dtype=np.int64)
+        halves[:, 0] = values
+        halves[:, 1] = values >> 63
     valid = number_array(values, null).buffers()[0]
     return pa.Array.from_buffers(type_.to_arrow(), len(values), [valid, pa.py_buffer(halves)])
 
@@ -180,7 +189,7 @@ def decode_column(words: Int64s, type_: ColumnType, symbols: SymbolTable | None)
     if type_.kind == "bool":
         return number_array(values != 0, null)
     if type_.kind == "decimal":
-        return _decimals(values, null, type_)
+        return _decimals(words, null, type_)
     if type_.kind == "date":
         return number_array(values.astype(np.int32), null).view(pa.date32())
     array = number_array(values, null)

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from differential.columns.wide.wide_words import Objects
 from differential.errors import MultiplicityOverflowError, SumOverflowError
 from differential.kernels.overflow import negate_all
 from progress.compiled.arrays import Int64s
@@ -34,7 +35,6 @@ ShowRow: TypeAlias = Callable[[Sequence[int]], str]
 
 _MIN: Final = -(1 << 63)
 _MAX: Final = (1 << 63) - 1
-_DECIMAL_MAX: Final = 10**18 - 1
 
 _MEND_ROW: Final = (
     "What is added to itself again and again, as in a loop that concats or joins without distinct(), doubles "
@@ -44,7 +44,7 @@ _MEND_ROW: Final = (
 _MEND_SUM: Final = "Use larger units, smaller groups, or filter such rows out before."
 _MEND_MEAN: Final = (
     "A mean has up to four digits more behind the point than the values. Cast these to fewer, as in "
-    "avg(col.x.cast('decimal(18, 2)')), or to float."
+    "avg(col.x.cast('decimal(30, 2)')), or to float."
 )
 
 
@@ -82,29 +82,38 @@ def component_overflow(diffs: Int64s) -> SumOverflowError:
 
 
 def components_overflow(
-    words: Int64s, kw: int, first: int, what: str, show: ShowRow, *, is_decimal: bool
+    words: Int64s, kw: int, first: int, what: str, show: ShowRow, *, limbs: int = 2, digits: int = 0
 ) -> SumOverflowError | None:
     """Return the error about a group whose sum is too large, or None if there is none.
 
-    The rows are of components: a sum is component `first` plus 2³² times component `first + 1`.
+    The rows are of components: a sum is component `first` plus 2³² times component `first + 1`, and so on.
+
+    digits   how many the sum may have; 0: it may have 64 bits
     """
-    of_sum = (words[kw] == first) | (words[kw] == first + 1)
-    words = words[:, of_sum]
-    weights = np.where(words[kw] == first, 1, 1 << 32)
-    return _group_overflow(words[:kw], weights, words[-1], what, show, is_decimal)
+    words, weights = _weighed(words, kw, first, limbs, 1)
+    return _group_overflow(words[:kw], weights, words[-1], what, show, digits)
 
 
 def mean_overflow(
-    words: Int64s, kw: int, parts: tuple[int, int, int], what: str, show: ShowRow
+    words: Int64s,
+    kw: int,
+    parts: tuple[int, int, int],
+    what: str,
+    show: ShowRow,
+    *,
+    limbs: int = 2,
+    digits: int = 18,
 ) -> SumOverflowError | None:
     """Return the error about a group whose mean of decimals has too many digits, or None if there is none.
 
     The rows are of components.
 
-    parts   first of the sum's two components; component of the count; further digits that the mean has
+    parts   first of the sum's components; component of the count; further digits that the mean has
+    digits  how many it may have
     """
-    first, count_at, digits = parts
-    weights = {first: 10**digits, first + 1: 10**digits << 32}
+    first, count_at, more = parts
+    most = 10**digits - 1
+    weights = {first + limb: 10**more << 32 * limb for limb in range(limbs)}
     totals: dict[tuple[int, ...], tuple[int, int]] = {}
     group: tuple[int, ...] | None = None
     in_order = words[:, np.argsort(words[-2], kind="stable")].T.tolist()
@@ -117,16 +126,32 @@ def mean_overflow(
                 count + diff * (component == count_at),
             )
             changed.add(tuple(key))
-        group = min((key for key in changed if _is_beyond(*totals[key])), default=None)
+        group = min((key for key in changed if _is_beyond(*totals[key], most)), default=None)
         if group is not None:
             break
     if group is None:  # e.g. times of a loop: an order in one line does not show all their sums
-        values = np.array([weights.get(component, 0) for component in words[kw].tolist()], np.int64)
-        likely = _first_beyond(words[:kw], values, words[-1], _DECIMAL_MAX)
+        likely = _first_beyond(*_keys_and_weights(words, kw, first, limbs, 10**more), most)
         group = None if likely is None else likely[0]
     if group is None:
         return None
-    return SumOverflowError(f"{what} of the group {show(group)} has more than 18 digits.\n  {_MEND_MEAN}")
+    return SumOverflowError(
+        f"{what} of the group {show(group)} has more than {digits} digits.\n  {_MEND_MEAN}"
+    )
+
+
+def _weighed(words: Int64s, kw: int, first: int, limbs: int, factor: int) -> tuple[Int64s, Objects]:
+    """Return the rows of the components of a number, and how much each component counts."""
+    of_sum = (words[kw] >= first) & (words[kw] < first + limbs)
+    words = words[:, of_sum]
+    values = np.array([factor << 32 * limb for limb in range(limbs)], object)
+    return words, values[words[kw] - first]
+
+
+def _keys_and_weights(
+    words: Int64s, kw: int, first: int, limbs: int, factor: int
+) -> tuple[Int64s, Objects, Int64s]:
+    rows, weights = _weighed(words, kw, first, limbs, factor)
+    return rows[:kw], weights, rows[-1]
 
 
 def product_overflow(delta: Int64s, history: Int64s, kw: int, show: ShowRow) -> MultiplicityOverflowError:
@@ -159,24 +184,24 @@ def negate_diffs(words: Int64s) -> None:
         ) from None
 
 
-def _is_beyond(total: int, count: int) -> bool:
-    """True if a mean, rounded, has more digits than a decimal."""
-    return count != 0 and 2 * abs(total) >= (2 * _DECIMAL_MAX + 1) * abs(count)
+def _is_beyond(total: int, count: int, most: int) -> bool:
+    """True if a mean, rounded, exceeds `most`."""
+    return count != 0 and 2 * abs(total) >= (2 * most + 1) * abs(count)
 
 
 def _group_overflow(
-    keys: Int64s, values: Int64s, diffs: Int64s, what: str, show: ShowRow, is_decimal: bool = False
+    keys: Int64s, values: Int64s | Objects, diffs: Int64s, what: str, show: ShowRow, digits: int = 0
 ) -> SumOverflowError | None:
-    overflow = _first_beyond(keys, values, diffs, _DECIMAL_MAX if is_decimal else _MAX)
+    overflow = _first_beyond(keys, values, diffs, 10**digits - 1 if digits else _MAX)
     if overflow is None:
         return None
     key, total = overflow
-    beyond = "has more than 18 digits" if is_decimal else f"leaves 64 bits{total}"
+    beyond = f"has more than {digits} digits" if digits else f"leaves 64 bits{total}"
     return SumOverflowError(f"{what} of the group {show(key)} {beyond}.\n  {_MEND_SUM}")
 
 
 def _first_beyond(
-    keys: Int64s, values: Int64s, diffs: Int64s, most: int = _MAX
+    keys: Int64s, values: Int64s | Objects, diffs: Int64s, most: int = _MAX
 ) -> tuple[tuple[int, ...], str] | None:
     """Return the first key whose products value · diff exceed `most`, and a text with their sum; or None.
 

@@ -34,6 +34,7 @@ from differential.columns.nested.values import nested_values
 from differential.columns.schema import Schema
 from differential.columns.symbols.packing import pack
 from differential.columns.symbols.table import SymbolTable
+from differential.columns.wide.wide_words import integers_of, split_value
 from differential.errors import SchemaError, shown
 from timely.counted import counted
 
@@ -98,7 +99,10 @@ def days_to_date(days: int) -> dt.date:
 
 
 def decimal_to_word(value: Decimal | int, type_: ColumnType) -> int | None:
-    """Return `value` · 10^scale, or None if it has more digits than `type_`, before or behind the point."""
+    """Return `value` · 10^scale, or None if it has more digits than `type_`, before or behind the point.
+
+    The words of a wide decimal are those of this number, see `split_value`.
+    """
     exact = Decimal(value)
     if not exact.is_finite():
         return None
@@ -263,11 +267,11 @@ def values_to_words(
         out[0] = np.logical_not(null)
         values = [_NULLS[type_.kind] if value is None else value for value in values]
     if type_.kind == "decimal":
-        _write_decimals(values, out[-1], place)
+        _write_decimals(values, out[-type_.value_words :], place)
     else:
         _write_plain(values, type_.kind, out[-1], symbols, place)
     if null is not None:
-        out[-1, null] = 0
+        out[1:, null] = 0
 
 
 def _write_decimals(values: Sequence[object], out: Int64s, place: ValueLocation) -> None:
@@ -276,7 +280,7 @@ def _write_decimals(values: Sequence[object], out: Int64s, place: ValueLocation)
         if word is None:
             mend = "Round it, or declare the column with more digits."
             raise place.error(row, value, f"does not fit {place.type}", mend)
-        out[row] = word
+        out[:, row] = split_value(word) if place.type.is_wide else word
 
 
 def _write_plain(
@@ -415,18 +419,16 @@ def row_shower(schema: Schema, symbols: SymbolTable | None) -> Callable[[Sequenc
 def _decode_columns(schema: Schema, words: Int64s, symbols: SymbolTable | None) -> Iterator[Iterable[object]]:
     for column in schema:
         place = schema.words_of(column.name)
-        values = _decode_values(words[place[-1]], column.type, symbols, words[place[0]])
-        yield values
+        yield _decode_values(words[place.start : place.stop], column.type, symbols)
 
 
-def _decode_values(
-    values: Int64s, type_: ColumnType, symbols: SymbolTable | None, flags: Int64s
-) -> list[object]:
-    """Return the Python values of one column; `flags` is read only if the column is nullable."""
+def _decode_values(words: Int64s, type_: ColumnType, symbols: SymbolTable | None) -> list[object]:
+    """Return the Python values of one column, int64[type_.words, n]."""
     if type_.nullable:
-        present = flags != 0
-        decoded = iter(_decode_values(values[present], type_.not_null(), symbols, flags))
+        present = words[0] != 0
+        decoded = iter(_decode_values(words[1:, present], type_.not_null(), symbols))
         return [next(decoded) if is_present else None for is_present in present.tolist()]
+    values = words[-1]
     if type_.is_symbol:
         assert symbols is not None
         return symbols.lookup(values)
@@ -439,5 +441,6 @@ def _decode_values(
     if type_.kind == "date":
         return [days_to_date(days) for days in values.tolist()]
     if type_.kind == "decimal":
-        return [word_to_decimal(word, type_) for word in values.tolist()]
+        wholes = integers_of(words) if type_.is_wide else values
+        return [word_to_decimal(whole, type_) for whole in wholes.tolist()]
     return cast(list[object], values.tolist())

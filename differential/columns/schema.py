@@ -55,7 +55,7 @@ class Column(Offered):
 
     @property
     def words(self) -> int:
-        """Words of one value: 2 for a nullable column."""
+        """Words of one value: one more for a nullable column, and for a wide decimal."""
         return self.type.words
 
     @property
@@ -109,8 +109,9 @@ class Schema(Offered):
         if width > ROW_WORDS_MAX - _BESIDE_COLUMNS:
             raise SchemaError(
                 f"{len(self.columns):,} columns of {width:,} words: a row may have "
-                f"{ROW_WORDS_MAX - _BESIDE_COLUMNS:,}, two of them for a column that may be null. Select "
-                "fewer, or keep several values in one column of type any"
+                f"{ROW_WORDS_MAX - _BESIDE_COLUMNS:,}, two of them for a column that may be null, one more "
+                "for a decimal of more than 18 digits. Select fewer, or keep several values in one column of "
+                "type any"
             )
         object.__setattr__(self, "_offsets", offsets)
         object.__setattr__(self, "_width", width)
@@ -166,7 +167,7 @@ class Schema(Offered):
         return offset
 
     def words_of(self, name: str) -> range:
-        """Return the words of column `name`: one, or flag and value of a nullable column."""
+        """Return the words of column `name`: any flag of a nullable column, then those of the value."""
         offset = self.offset(name)
         return range(offset, offset + self[name].words)
 

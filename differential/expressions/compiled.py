@@ -1,9 +1,10 @@
 """The compiled form of an expression over given columns.
 
 It is a function from words to values, one closure per operator. Values are in their *natural form*: float64
-for floats, bool for bools, the word for everything else. Beside them goes `valid`, false where the value is
+for floats, bool for bools, the word for everything else, and two lines of words, int64[2, n], for wide
+decimals. Beside them goes `valid`, false where the value is
 null, or None if no value is. Below a null stands any value here, and 0 once it is written as words. Constants
-are arrays of no dimension, computed when the expression is compiled.
+are arrays of no dimension, or int64[2, 1], computed when the expression is compiled.
 
 Comparisons work on words, because words have the order and equality that rows have (`float_words.py`).
 """
@@ -19,6 +20,7 @@ import numpy.typing as npt
 
 from differential.columns.column_types import Bools, ColumnType, Floats, Int64s
 from differential.columns.float_words import floats_to_words, words_to_floats
+from differential.columns.wide.wide_words import split_value, widened
 from differential.expressions.arithmetic.rounding import quotients
 
 __all__ = [
@@ -27,11 +29,13 @@ __all__ = [
     "Natural",
     "Pair",
     "as_float",
+    "both",
     "column_at",
     "constant",
     "converted",
     "in_common_words",
     "null_constant",
+    "wide_column_at",
     "word_constant",
 ]
 
@@ -87,6 +91,8 @@ class CompiledExpression:
     def writer(self) -> Callable[[Int64s, Int64s], None]:
         """Return the function that writes the words of its values into `out`, int64[type.words, n]."""
         run = self.words().run
+        if self.type.is_wide:
+            return _wide_writer(run, self.type.nullable)
         if not self.type.nullable:
 
             def write(words: Int64s, out: Int64s) -> None:
@@ -106,6 +112,20 @@ class CompiledExpression:
         return write_nullable
 
 
+def _wide_writer(run: Evaluate, nullable: bool) -> Callable[[Int64s, Int64s], None]:
+    """Return the function that writes values of two words, with the flag before them if they are nullable."""
+
+    def write(words: Int64s, out: Int64s) -> None:
+        values, valid = run(words)
+        out[-2:] = values
+        if nullable:
+            out[0] = 1 if valid is None else valid
+            if valid is not None:
+                out[-2:] *= out[0]
+
+    return write
+
+
 def _word_run(run: Evaluate, column: int) -> Evaluate:
     """Return a run that reads the column's words as they are, with the validity that `run` finds."""
     return lambda words: (words[column], run(words)[1])
@@ -118,7 +138,10 @@ def constant(type_: ColumnType, value: object, valid: Bools | None = None) -> Co
 
 
 def word_constant(type_: ColumnType, word: int, flag: int = 1) -> CompiledExpression:
-    """Return the constant with this word; `flag` is 0 if it is null."""
+    """Return the constant with this word, of a wide decimal this number; `flag` is 0 if it is null."""
+    if type_.is_wide:
+        words = np.array(split_value(word), np.int64).reshape(2, 1)
+        return constant(type_, words, np.asarray(flag != 0) if type_.nullable else None)
     value = _natural(np.array([word], dtype=np.int64), type_).reshape(())
     return constant(type_, value, np.asarray(flag != 0) if type_.nullable else None)
 
@@ -137,6 +160,23 @@ def column_at(type_: ColumnType, source: int, flag_source: int) -> CompiledExpre
     if type_.kind in ("float", "bool"):
         return CompiledExpression(type_, lambda words: (_natural(words[source], type_), None), column=source)
     return CompiledExpression(type_, lambda words: (words[source], None), column=source)
+
+
+def wide_column_at(
+    type_: ColumnType, high: int | None, low: int, flag_source: int | None
+) -> CompiledExpression:
+    """Return a column of two words; `high`: None if the high word is 0 in all rows, `flag_source`: None if no
+    value is null.
+    """
+
+    def values_of(words: Int64s) -> Int64s:
+        if high is None:
+            return widened(words[low])
+        return words[high : low + 1] if high + 1 == low else words.take((high, low), 0)
+
+    if flag_source is None:
+        return CompiledExpression(type_, lambda words: (values_of(words), None))
+    return CompiledExpression(type_, lambda words: (values_of(words), words[flag_source] != 0))
 
 
 def _natural(words: Int64s, type_: ColumnType) -> Natural:
@@ -163,8 +203,9 @@ def as_float(part: CompiledExpression) -> CompiledExpression:
     type_ = ColumnType("float", part.type.nullable)
     scale = part.type.scale
     if part.constant is not None:
-        return constant(type_, quotients(cast(Int64s, part.constant[0]), scale), part.constant[1])
-    if scale:
+        value = quotients(cast(Int64s, part.constant[0]), scale).reshape(())
+        return constant(type_, value, part.constant[1])
+    if scale or part.type.is_wide:
 
         def scaled(words: Int64s) -> Pair:
             values, valid = part.run(words)
@@ -172,6 +213,13 @@ def as_float(part: CompiledExpression) -> CompiledExpression:
 
         return CompiledExpression(type_, scaled, can_fail=part.can_fail)
     return CompiledExpression(type_, converted(part.run, np.float64), can_fail=part.can_fail)
+
+
+def both(left: Bools | None, right: Bools | None) -> Bools | None:
+    """Return where both are valid."""
+    if left is None:
+        return right
+    return left if right is None else left & right
 
 
 def in_common_words(parts: Sequence[CompiledExpression]) -> list[CompiledExpression]:

@@ -14,25 +14,35 @@ from typing import Final
 
 import numpy as np
 
-from differential.columns.column_types import DECIMAL_DIGITS_MAX, Bools, ColumnType, Int64s
+from differential.columns.column_types import Bools, ColumnType, Int64s
 from differential.columns.rows import decode_rows
 from differential.columns.schema import Schema
 from differential.columns.symbols.table import SymbolTable
+from differential.columns.wide.wide_words import split_value
 from differential.errors import FailingRows, RowError
-from differential.expressions.arithmetic.decimals import beyond_digits, scaled_to
+from differential.expressions.arithmetic.decimals import (
+    arithmetic,
+    comparison,
+    in_type,
+    membership,
+    of_sign,
+    scaled_to,
+)
 from differential.expressions.arithmetic.whole_numbers import beyond, combined
 from differential.expressions.compiled import (
     CompiledExpression,
     Evaluate,
     Pair,
     as_float,
+    both,
     column_at,
     constant,
     in_common_words,
+    wide_column_at,
     word_constant,
 )
 from differential.expressions.expression import ColumnRef, Expr, LiteralValue, Operation
-from differential.expressions.functions.casts import NEVER_FAIL
+from differential.expressions.functions.casts import has_room, never_fails
 from differential.expressions.functions.catalogue import FUNCTIONS
 from differential.expressions.functions.function import Function
 from differential.expressions.functions.running import Refuse, cast_run, function_run, ranks
@@ -40,7 +50,6 @@ from differential.expressions.literals import constant_word
 from differential.expressions.operators import (
     ARITHMETIC,
     COMPARISONS,
-    both,
     choice,
     extreme,
     lifted,
@@ -57,6 +66,9 @@ __all__ = ["OTHERS_LENGTH_MAX", "Compiler"]
 
 OTHERS_LENGTH_MAX: Final = 300
 """Most characters shown of each failing row's columns that the expression does not read."""
+
+_OF_ONE_TYPE: Final = frozenset(("fill_null", "min_of", "max_of", "least", "greatest"))
+"""Operators whose result has the type of their operands."""
 
 _ORDERS: Final = frozenset(("<", "<=", ">", ">="))
 _SAME_WORDS: Final = frozenset((("int", "timestamp"), ("timestamp", "int"), ("date", "int")))
@@ -88,7 +100,7 @@ class Compiler:
         if expr.op in FUNCTIONS:
             return self._function(expr, type_, FUNCTIONS[expr.op])
         parts = [self.compile(operand) for operand in expr.operands]
-        compiled = self._operation(expr, type_, self._at_one_scale(expr, type_, parts))
+        compiled = self._of_decimals(expr, type_, parts) or self._operation(expr, type_, parts)
         if any(part.can_overflow for part in parts):
             compiled = replace(compiled, can_overflow=True)
         return self._folded(compiled) if all(part.constant is not None for part in parts) else compiled
@@ -105,30 +117,88 @@ class Compiler:
         if isinstance(expr, LiteralValue):
             word = constant_word(expr.value, expr.type, self.symbols)
             flag = [(CONSTANT, int(expr.value is not None))] if expr.type.nullable else []
-            return [*flag, (CONSTANT, word)]
+            words = split_value(word) if expr.type.is_wide else (word,)
+            return [*flag, *((CONSTANT, each) for each in words)]
         if isinstance(expr, Operation) and expr.op == "cast":
             return self._widened(expr)
         return None
 
     def _widened(self, expr: Operation) -> list[tuple[int, int]] | None:
-        """Return the same for a cast; one that only allows nulls moves words: its flag is constant."""
+        """Return the same for a cast; one that only allows nulls, or more digits before the point, moves
+        words: its flag is constant, and so is the high word of what had one word.
+        """
         (operand,) = expr.operands
         before, after = type_of(operand, self.schema), type_of(expr, self.schema)
-        moved = self.projected(operand) if before.not_null() == after.not_null() else None
-        if moved is None or before == after:
-            return moved
-        return [(CONSTANT, 1), *moved]
+        has_the_words = before.not_null() == after.not_null() or has_room(before, after)
+        moved = self.projected(operand) if has_the_words else None
+        if moved is None:
+            return None
+        flag = moved[:1] if before.nullable else [(CONSTANT, 1)]
+        values = moved[-before.value_words :]
+        high = [(CONSTANT, 0)] * (after.value_words - before.value_words)
+        return [*(flag if after.nullable else []), *high, *values]
 
     def _column(self, name: str, type_: ColumnType) -> CompiledExpression:
         """Return a column: a row of the words, or a constant."""
         where = self.schema.words_of(name)
         sources, constants = self.projection.sources, self.projection.constants
+        if type_.is_wide:
+            return self._wide_column(type_, where)
         if sources[where[-1]] == CONSTANT:
             return word_constant(type_, constants[where[-1]], constants[where[0]] if type_.nullable else 1)
         if type_.nullable and sources[where[0]] == CONSTANT:  # a column that is never null, cast
             values = column_at(type_.not_null(), sources[where[-1]], sources[where[-1]])
             return replace(values, type=type_)
         return column_at(type_, sources[where[-1]], sources[where[0]])
+
+    def _wide_column(self, type_: ColumnType, where: range) -> CompiledExpression:
+        """Return a column of two words; of a decimal that was widened the high word alone is constant."""
+        sources, constants = self.projection.sources, self.projection.constants
+        high, low = where[-2:]
+        if sources[low] == CONSTANT:
+            value = (constants[high] << 64) + constants[low]
+            return word_constant(type_, value, constants[where[0]] if type_.nullable else 1)
+        assert sources[high] != CONSTANT or not constants[high]
+        flag = sources[where[0]] if type_.nullable and sources[where[0]] != CONSTANT else None
+        return wide_column_at(type_, None if sources[high] == CONSTANT else sources[high], sources[low], flag)
+
+    def _of_decimals(
+        self, expr: Operation, type_: ColumnType, parts: list[CompiledExpression]
+    ) -> CompiledExpression | None:
+        """Return an operator that computes with the digits of decimals, and whole numbers among them; None if
+        it is another, or its operands are brought to one type here.
+        """
+        op, kinds = expr.op, {part.type.kind for part in parts}
+        if "decimal" not in kinds or type_.kind == "float":
+            return None
+        can_fail, can_overflow = (
+            any(part.can_fail for part in parts),
+            any(part.can_overflow for part in parts),
+        )
+        is_wide = any(part.type.is_wide for part in parts)
+        if op in ARITHMETIC:
+            run = arithmetic(op, parts, type_, self._refuser(expr))
+            divides = op in ("/", "//", "%")
+            return CompiledExpression(type_, run, can_fail=can_fail or divides, can_overflow=True)
+        if op in COMPARISONS:
+            if is_wide:
+                return CompiledExpression(type_, comparison(op, parts), can_fail=can_fail)
+            scale = max(part.type.scale for part in parts)
+            parts[:] = [scaled_to(part, scale) for part in parts]
+        elif op == "is_in":
+            run = membership(parts)
+            return CompiledExpression(type_, run, can_fail=can_fail, can_overflow=can_overflow)
+        elif op in ("negative", "abs") and is_wide:
+            return CompiledExpression(type_, of_sign(op, parts[0]), can_fail=can_fail)
+        elif op == "when":
+            last = len(parts) - 1
+            parts[:] = [
+                in_type(part, type_) if at % 2 or (at == last and not last % 2) else part
+                for at, part in enumerate(parts)
+            ]
+        elif op in _OF_ONE_TYPE:
+            parts[:] = [in_type(part, type_) for part in parts]
+        return None
 
     def _operation(
         self, expr: Operation, type_: ColumnType, parts: Sequence[CompiledExpression]
@@ -143,10 +213,6 @@ class Compiler:
         if op in ARITHMETIC:
             if type_.kind == "float":
                 parts = [as_float(part) for part in parts]
-            elif type_.kind == "decimal" and op != "%":
-                return CompiledExpression(
-                    type_, self._decimal(expr, op, parts), can_fail=can_fail, can_overflow=True
-                )
             elif op in ("//", "%"):
                 return CompiledExpression(type_, self._division(expr, parts), can_fail=True)
             else:
@@ -154,7 +220,7 @@ class Compiler:
                     type_, self._checked(expr, op, parts), can_fail=can_fail, can_overflow=True
                 )
             return CompiledExpression(type_, lifted(ARITHMETIC[op], parts), can_fail=can_fail)
-        if op in ("least", "greatest") or (op in ("min_of", "max_of") and type_.is_symbol):
+        if op in ("least", "greatest") or (op in ("min_of", "max_of") and (type_.is_symbol or type_.is_wide)):
             rank = self._rank if type_.is_symbol else None
             return CompiledExpression(type_, choice(op, in_common_words(parts), rank), can_fail=can_fail)
         if op in ("min_of", "max_of"):
@@ -244,7 +310,8 @@ class Compiler:
             return CompiledExpression(type_, as_float(part).run, can_fail=part.can_fail)
         is_try = expr.op == "try_cast"
         run = cast_run(part, type_, is_try, self.symbols, self._refuser(expr))
-        return CompiledExpression(type_, run, can_fail=part.can_fail or not (is_try or kinds in NEVER_FAIL))
+        can_fail = part.can_fail or not (is_try or never_fails(part.type, type_))
+        return CompiledExpression(type_, run, can_fail=can_fail)
 
     def _function(self, expr: Operation, type_: ColumnType, function: Function) -> CompiledExpression:
         """Compile a function of the catalogue; operands that must be constants are not compiled."""
@@ -281,50 +348,6 @@ class Compiler:
         """Return numbers in the order of strings and bytes, which words do not have."""
         assert self.symbols is not None, "strings are compared by their values, which need a symbol table"
         return ranks(columns, valid, self.symbols)
-
-    def _at_one_scale(
-        self, expr: Operation, type_: ColumnType, parts: list[CompiledExpression]
-    ) -> list[CompiledExpression]:
-        """Return decimals, and whole numbers among them, as words of one scale, if the operator needs it."""
-        kinds = {part.type.kind for part in parts}
-        if "decimal" not in kinds or expr.op in ("*", "/", "cast", "try_cast", "negative", "abs", "is_null"):
-            return parts
-        if expr.op in COMPARISONS or expr.op == "is_in":
-            scale = max(part.type.scale for part in parts)
-            return [scaled_to(part, scale) for part in parts]
-        if expr.op == "when":
-            is_value = [i % 2 == 1 or i == len(parts) - 1 for i in range(len(parts))]
-            return [
-                self._scaled(expr, part, type_.scale) if it else part
-                for part, it in zip(parts, is_value, strict=True)
-            ]
-        scale = max(part.type.scale for part in parts)
-        return [self._scaled(expr, part, scale) for part in parts]
-
-    def _scaled(self, expr: Operation, part: CompiledExpression, scale: int) -> CompiledExpression:
-        """Return a decimal or int with more digits behind the point; RowError where they do not fit."""
-        type_ = ColumnType("decimal", part.type.nullable, DECIMAL_DIGITS_MAX, scale)
-        if part.type.scale == scale:
-            return replace(part, type=type_)
-        by = constant(part.type.not_null(), np.int64(10 ** (scale - part.type.scale)))
-        run = self._checked(expr, "*", (part, by))
-        scaled = CompiledExpression(type_, run, can_fail=part.can_fail, can_overflow=True)
-        return _folded(scaled) if part.constant is not None else scaled
-
-    def _decimal(self, expr: Operation, op: str, parts: Sequence[CompiledExpression]) -> Evaluate:
-        """Return the run of `+`, `-` or `*` of decimals; it raises RowError for too many digits."""
-        exact = self._checked(expr, op, parts)
-
-        def run(words: Int64s) -> Pair:
-            values, valid = exact(words)
-            failing = beyond_digits(values)
-            if failing is not None:
-                failing = failing if valid is None else failing & valid
-                if failing.any():
-                    raise self._row_error(expr, words, failing, f"has more than {DECIMAL_DIGITS_MAX} digits")
-            return values, valid
-
-        return run
 
     def _row_error(self, expr: Operation, words: Int64s, failing: Bools, why: str) -> RowError:
         """Return the error about the first row where `failing`, with the columns the expression reads."""
@@ -413,4 +436,5 @@ def _folded(compiled: CompiledExpression) -> CompiledExpression:
     except RowError:
         # It fails in every row that reaches it; a `when` may make sure that none does.
         return compiled
-    return constant(compiled.type, values.reshape(()), None if valid is None else valid.reshape(()))
+    shape = (2, 1) if compiled.type.is_wide else ()
+    return constant(compiled.type, values.reshape(shape), None if valid is None else valid.reshape(()))

@@ -19,7 +19,7 @@ each side of a comparison in parentheses.
     float     NaN equals itself and is greater than every number, so that equal rows stay equal
     string    and bytes: compared and ordered as their values are, character by character
     any       compared with == != is_in only; cast values that come out of one
-    decimal   exact: + - * keep all digits, and fail where there would be more than 18
+    decimal   exact, with the digits of Spark; a result that needs more than its type has fails
 
 Functions are methods, as in Polars (`col.name.str.upper()`, `col.t.dt.year()`, `col.x.round(2)`), and
 functions, as in PySpark (`dd.upper(col.name)`); both come from one catalogue (`functions/catalogue.py`).

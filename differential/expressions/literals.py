@@ -229,7 +229,7 @@ def _exact(value: Decimal, type_: ColumnType | None, site: object) -> tuple[Cons
 
 
 def constant_word(value: Constant, type_: ColumnType, symbols: SymbolTable | None) -> int:
-    """Return the word of a constant, 0 for null.
+    """Return the word of a constant, 0 for null; of a wide decimal, the number that `split_value` divides.
 
     With `symbols`, the constant's symbol is pinned there, so that it can be output.
     """

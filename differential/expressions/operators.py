@@ -22,6 +22,7 @@ from differential.expressions.compiled import (
     Natural,
     Pair,
     as_float,
+    both,
     in_common_words,
     null_constant,
 )
@@ -31,9 +32,9 @@ __all__ = [
     "ARITHMETIC",
     "COMPARISONS",
     "Rank",
-    "both",
     "choice",
     "extreme",
+    "in_words",
     "lifted",
     "logical",
     "ranked",
@@ -42,6 +43,7 @@ __all__ = [
 ]
 
 _Binary: TypeAlias = Callable[[Natural, Natural], Natural]
+_Compare: TypeAlias = Callable[[Natural, Natural], Bools]
 Rank: TypeAlias = Callable[[Sequence[Int64s], Sequence[Bools | None]], list[Int64s]]
 """From words, and where they have a meaning, to numbers in the order of their values."""
 
@@ -77,13 +79,6 @@ ARITHMETIC: Final[dict[str, _Binary]] = {
     "%": _quiet(np.remainder),
 }
 """Arithmetic of numbers of one type; `evaluation.py` checks integer `//` and `%` for zero first."""
-
-
-def both(left: Bools | None, right: Bools | None) -> Bools | None:
-    """Return where both are valid."""
-    if left is None:
-        return right
-    return left if right is None else left & right
 
 
 def lifted(function: Callable[[Natural, Natural], Natural], parts: Sequence[CompiledExpression]) -> Evaluate:
@@ -123,7 +118,9 @@ def choice(op: str, parts: Sequence[CompiledExpression], rank: Rank | None) -> E
 
     `least` and `greatest` skip nulls.
     """
-    compare = np.less if op in ("min_of", "least") else np.greater
+    compare: _Compare = np.less if op in ("min_of", "least") else np.greater
+    if parts[0].type.is_wide:
+        compare = _is_less if op in ("min_of", "least") else _is_greater
     skips_nulls = op in ("least", "greatest")
     is_float = parts[0].type.kind == "float"
     runs = [part.run for part in parts]
@@ -151,6 +148,15 @@ def choice(op: str, parts: Sequence[CompiledExpression], rank: Rank | None) -> E
         return values, valid
 
     return run
+
+
+def _is_less(left: Natural, right: Natural) -> Bools:
+    """Return where a number of two words is less than another."""
+    return cast("Bools", (left[0] < right[0]) | ((left[0] == right[0]) & (left[1] < right[1])))
+
+
+def _is_greater(left: Natural, right: Natural) -> Bools:
+    return _is_less(right, left)
 
 
 def ranked(op: str, parts: Sequence[CompiledExpression], rank: Rank) -> Evaluate:
@@ -201,9 +207,13 @@ def unary(expr: Operation, parts: Sequence[CompiledExpression]) -> Evaluate:
 def _is_in(parts: Sequence[CompiledExpression]) -> Evaluate:
     """Return membership in constants, by binary search in their sorted words."""
     sides = in_common_words(parts)
-    run = sides[0].run
-    constants = sorted(int(side.constant[0]) for side in sides[1:] if side.constant is not None)
-    assert len(constants) == len(sides) - 1
+    assert all(side.constant is not None for side in sides[1:])
+    return in_words(sides[0].run, [int(side.constant[0]) for side in sides[1:] if side.constant is not None])
+
+
+def in_words(run: Evaluate, constants: Sequence[int]) -> Evaluate:
+    """Return membership of words in constants, by binary search."""
+    constants = sorted(constants)
     if not constants:
         return lambda words: (np.zeros(words.shape[1], dtype=np.bool_), run(words)[1])
     # The greatest constant stands there twice: a value beyond it is searched at the end, where it differs.
@@ -247,7 +257,7 @@ def _filled(values: Natural, valid: Bools, default: Evaluate, words: Int64s) -> 
         return values, None
     other, other_valid = default(words.take(missing, 1))
     values, valid = values.copy(), np.ones_like(valid)
-    values[missing] = other
+    values[..., missing] = other
     if other_valid is not None:
         valid[missing] = other_valid
     return values, valid
@@ -311,7 +321,7 @@ def _when_by_rows(
 
     def run(words: Int64s) -> Pair:
         rows = words.shape[1]
-        result = np.zeros(rows, dtype=dtype)
+        result = np.zeros((2, rows) if type_.is_wide else rows, dtype=dtype)
         valid = np.ones(rows, dtype=np.bool_)
         remaining = np.arange(rows)
         for test, value in zip([*tests, None], values, strict=True):
@@ -321,7 +331,7 @@ def _when_by_rows(
             chosen = np.ones(remaining.size, dtype=np.bool_) if test is None else test.mask(here)
             taken = remaining[chosen]
             if taken.size:
-                result[taken], branch_valid = value.run(here.compress(chosen, 1))
+                result[..., taken], branch_valid = value.run(here.compress(chosen, 1))
                 if branch_valid is not None:
                     valid[taken] = branch_valid
             remaining = remaining[~chosen]

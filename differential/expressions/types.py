@@ -6,9 +6,9 @@ nullability away, `fill_null` does. A function of the catalogue declares whether
 
     + -                         numbers; timestamp ± int (µs) → timestamp; timestamp - timestamp → int (µs);
                                 date - date → int (days)
-    * // % negative abs         numbers; decimals keep all digits: a product has as many behind the
-                                point as both factors together
-    /                           numbers, to float
+    * / // % negative abs       numbers; decimals have the digits that they have in Spark: a product as many
+                                behind the point as both factors together, a quotient at least six
+    /                           of ints and floats, to float
     == != is_in                 values of one kind
     < <= > >= min_of max_of     values of one kind that has an order: all but any
     & | ~                       bool
@@ -32,6 +32,7 @@ from differential.columns.column_types import (
 )
 from differential.columns.foreign.type_names import Kind
 from differential.columns.schema import Schema
+from differential.columns.wide.digits import of_difference, of_product, of_quotient, of_remainder
 from differential.errors import ExpressionError
 from differential.expressions.functions.casts import COLUMN_CASTS, VALUE_CASTS
 from differential.expressions.functions.catalogue import FUNCTIONS
@@ -45,6 +46,18 @@ __all__ = ["check_condition", "common_nested", "constants_of", "type_of"]
 
 _DAY: Final = 86_400_000_000
 """Microseconds of a day; a timedelta is kept in microseconds."""
+
+_INT_DIGITS: Final = 20
+"""Digits of an int as a decimal, one more than it may have: so in Spark."""
+
+_DIGITS: Final = {
+    "+": of_difference,
+    "-": of_difference,
+    "*": of_product,
+    "/": of_quotient,
+    "%": of_remainder,
+}
+"""The types of results of decimals."""
 
 _COMPARISONS: Final = frozenset(("==", "!=", "<", "<=", ">", ">="))
 _ORDERING: Final = frozenset(("<", "<=", ">", ">=", "min_of", "max_of", "least", "greatest"))
@@ -128,7 +141,8 @@ def _function_type(expr: OperationTree, function: Function, types: Sequence[Colu
             raise _error(expr, types, f"takes one of {', '.join(param.choices)} for {param.name!r}")
     if len(types) < function.operands_min:
         raise _error(expr, types, f"takes at least {function.operands_min} operands")
-    refusal = function.refusal(constants_of(expr, function))
+    constants = constants_of(expr, function)
+    refusal = function.refusal(constants)
     if refusal is not None:
         raise _error(expr, types, f"cannot be computed: {refusal}")
     if function.typed is not None:
@@ -146,8 +160,9 @@ def _function_type(expr: OperationTree, function: Function, types: Sequence[Colu
             if (param := function.param(index)) is not None and not param.is_constant
         ]
         lacks = function.may_lack and not function.can_fail
-        return function.gives(types).not_null().or_null(lacks or any(type_.nullable for type_ in columns))
-    return function.gives(types).not_null()
+        nullable = lacks or any(type_.nullable for type_ in columns)
+        return function.result(types, constants).or_null(nullable)
+    return function.result(types, constants)
 
 
 def constants_of(expr: OperationTree, function: Function) -> list[object]:
@@ -166,7 +181,7 @@ def _arithmetic(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
     nullable = left.nullable or right.nullable
     kinds = (left.kind, right.kind)
     if left.is_number and right.is_number:
-        if "decimal" in kinds and expr.op != "/":
+        if "decimal" in kinds and (expr.op != "/" or "float" not in kinds):
             return _decimal_arithmetic(expr, types).or_null(nullable)
         return (floating if expr.op == "/" or "float" in kinds else integer).or_null(nullable)
     if expr.op == "-" and kinds in (("timestamp", "timestamp"), ("date", "date")):
@@ -204,7 +219,7 @@ def _arithmetic(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
 
 
 def _decimal_arithmetic(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
-    """Return a decimal that holds every result, or one of the most digits if results might be longer."""
+    """Return the decimal of a result; of `//` a whole number."""
     if any(type_.kind == "float" for type_ in types):
         raise _error(
             expr, types, "takes exact numbers or floats, not both: cast the decimal to float, or the float"
@@ -212,35 +227,20 @@ def _decimal_arithmetic(expr: OperationTree, types: Sequence[ColumnType]) -> Col
     left, right = _with_digits(expr.operands, types)
     if expr.op == "//":
         return integer
-    if expr.op == "*":
-        scale = left.scale + right.scale
-        if scale > DECIMAL_DIGITS_MAX:
-            raise _error(
-                expr,
-                types,
-                f"would have {scale} digits behind the point, of {DECIMAL_DIGITS_MAX}: cast one to fewer",
-            )
-        return decimal(min(DECIMAL_DIGITS_MAX, left.precision + right.precision), scale)
-    return _widest(left, right, int(expr.op in ("+", "-")))
+    return _DIGITS[expr.op](left, right)
 
 
 def _with_digits(operands: Sequence[Tree], types: Sequence[ColumnType]) -> list[ColumnType]:
-    """Return whole numbers as decimals: constants with their digits, others with the most digits."""
+    """Return whole numbers as decimals, as Spark: constants with their digits, others with twenty."""
     exact = []
     for operand, type_ in zip(operands, types, strict=True):
         if type_.kind != "int":
             exact.append(type_)
         elif isinstance(operand, LiteralTree) and isinstance(operand.value, int):
-            exact.append(decimal(min(DECIMAL_DIGITS_MAX, len(str(abs(operand.value))))))
+            exact.append(decimal(len(str(abs(operand.value)))))
         else:
-            exact.append(decimal(DECIMAL_DIGITS_MAX))
+            exact.append(decimal(_INT_DIGITS))
     return exact
-
-
-def _widest(left: ColumnType, right: ColumnType, more: int = 0) -> ColumnType:
-    scale = max(left.scale, right.scale)
-    whole = max(left.precision - left.scale, right.precision - right.scale) + more
-    return decimal(min(DECIMAL_DIGITS_MAX, whole + scale), scale)
 
 
 def _common_decimal(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
@@ -252,7 +252,7 @@ def _common_decimal(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnT
     exact = _with_digits(_values_of(expr), types)
     scale = max(type_.scale for type_ in exact)
     whole = max(type_.precision - type_.scale for type_ in exact)
-    if whole + scale > DECIMAL_DIGITS_MAX and expr.op not in _COMPARISONS:
+    if whole + scale > DECIMAL_DIGITS_MAX and expr.op not in (*_COMPARISONS, "is_in"):
         raise _error(
             expr,
             types,

@@ -44,12 +44,11 @@ from differential.kernels.history.ready import work_at_once
 from differential.kernels.least.least import reduce_least
 from differential.kernels.loading import prepare
 from differential.kernels.rows.sort import sort_consolidate
-from differential.kernels.sums.accumulated import DECIMAL_MEAN, TOTAL
 from differential.kernels.sums.reduce_sums import prepare_sums, reduce_sums
 from differential.kernels.sweeps.selection import select
 from differential.operators.machine import Machine
 from differential.operators.reducing.group_values import GroupAnswers, Percentiles, are_plain
-from differential.operators.reducing.overflowing import FailedGroup, reduce_apart
+from differential.operators.reducing.overflowing import FailedGroup, limits_of, reduce_apart
 from differential.operators.reducing.window_parts import WindowFunctions
 from differential.operators.timed.sweep import SweepFunction, swept, swept_near
 from differential.operators.waiting.waiting_rows import PendingTimes, WaitingRows
@@ -120,7 +119,7 @@ class Accumulation:
     @property
     def may_overflow(self) -> bool:
         """True if a sum may not fit its column."""
-        return any(what in (TOTAL, DECIMAL_MEAN) for what, *_ in self.formulas)
+        return any(limits_of(what, *rest) is not None for what, _, _, *rest in self.formulas)
 
     def table(self) -> Int64s:
         """Return the form that the kernel takes."""
@@ -515,13 +514,16 @@ class ReduceMachine(Machine):
                     if error is not None:
                         return error
         if isinstance(self.aggregate, Accumulation):
-            for (what, at, gate, is_decimal, digits), name in self._named(self.aggregate):
-                error = None
-                if what == TOTAL:
-                    of_decimals = bool(is_decimal)
-                    error = components_overflow(words, kw, at, name, self._show_key, is_decimal=of_decimals)
-                elif what == DECIMAL_MEAN:
-                    error = mean_overflow(words, kw, (at, gate, digits), name, self._show_key)
+            for (what, at, gate, *rest), name in self._named(self.aggregate):
+                limits, error = limits_of(what, *rest), None
+                if limits is None:
+                    continue
+                size = {"limbs": limits.limbs, "digits": limits.digits}
+                if limits.is_mean:
+                    parts = (at, gate, limits.more)
+                    error = mean_overflow(words, kw, parts, name, self._show_key, **size)
+                else:
+                    error = components_overflow(words, kw, at, name, self._show_key, **size)
                 if error is not None:
                     return error
         return row_overflow([words], self.input.show)

@@ -12,6 +12,7 @@ Source of the form: value numbering, as compilers do it.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final, cast, get_args
@@ -38,6 +39,8 @@ _CASTS: Final = ("cast", "try_cast")
 _MANY: Final = ("is_in", "min_of", "max_of", "least", "greatest", "when")
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
+_WIDE: Final = re.compile("-?[0-9]{1,38}")
+"""The number of a constant of two words, which may have more bits than msgpack's."""
 
 
 def schema_data(schema: Schema) -> list[object]:
@@ -120,6 +123,7 @@ def _entry(expr: Expr, operands: list[int]) -> list[object]:
         value = expr.value
         if isinstance(value, dt.date | Decimal):  # a datetime is a date
             value = constant_word(value, expr.type, None)
+            value = str(value) if expr.type.is_wide else value  # a number of more bits than msgpack has
         return ["lit", str(expr.type), value]
     assert isinstance(expr, Operation)
     return [expr.op, None if expr.to is None else str(expr.to), *operands]
@@ -166,6 +170,8 @@ def _constant(value: object, type_: ColumnType) -> Constant:
     }  # fmt: skip
     if value is None:
         return None
+    if type_.is_wide and isinstance(value, str) and _WIDE.fullmatch(value):
+        value = int(value)
     if type(value) not in kinds[type_.kind]:
         raise SchemaError(f"{value!r:.200} is no constant of type {type_}")
     if type_.metadata is not None:

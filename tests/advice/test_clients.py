@@ -125,7 +125,7 @@ INPUTS = [
     declared("'«v int»'", "[(1,)]", r"as in (src: int)\.", [1]),
     declared("{'v': «Decimal»}", "[(Decimal('1.5'),)]", r"write (dd\.decimal\(10, 2\)),", [Decimal("1.50")]),
     declared("{'v': «Decimal»}", "[(Decimal('1.5'),)]", r"or ('decimal\(10, 2\)')", [Decimal("1.50")]),
-    declared("'v: «decimal(30, 2)»'", "[(1.5,)]", r"Use fewer, (float),", [1.5]),
+    declared("'v: «decimal(50, 2)»'", "[(1.5,)]", r"Use fewer, (float),", [1.5]),
     declared("'v: «varint»'", "[(1,)]", r"Types are (int),", [1]),
     declared("'v: int«, v: int»'", "[(1, 2)]", r"(Rename) one", [(1, 2)], instead=", w: int"),
     declared("[«'a', 'b'»]", "[(1,)]", r"as (\('src', 'int'\))", [1]),

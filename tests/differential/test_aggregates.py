@@ -52,16 +52,12 @@ def test_type_sums_are_of_numbers_only(name: str) -> None:
 @pytest.mark.parametrize(
     ("given", "mean"),
     [
-        ("decimal(9, 2)", "decimal(18, 6)"),
-        ("decimal(5, 0)?", "decimal(18, 4)?"),
-        ("decimal(14, 10)", "decimal(18, 14)"),
-        ("decimal(15, 2)", "decimal(18, 6)"),
-        ("decimal(18, 2)", "decimal(18, 6)"),
-        ("decimal(18, 0)", "decimal(18, 4)"),
-        ("decimal(16, 4)", "decimal(18, 6)"),
-        ("decimal(18, 7)", "decimal(18, 7)"),
-        ("decimal(16, 12)", "decimal(18, 14)"),
-        ("decimal(18, 18)", "decimal(18, 18)"),
+        ("decimal(9, 2)", "decimal(13, 6)"),
+        ("decimal(5, 0)?", "decimal(9, 4)?"),
+        ("decimal(18, 2)", "decimal(22, 6)"),
+        ("decimal(36, 4)", "decimal(38, 8)"),
+        ("decimal(38, 36)", "decimal(38, 38)"),
+        ("decimal(38, 38)", "decimal(38, 38)"),
     ],
 )
 def test_type_of_a_mean_of_decimals_has_four_digits_more_as_far_as_there_are_digits(

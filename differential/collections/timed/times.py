@@ -215,8 +215,11 @@ class TimeOperators(SubtotalOperators):
         answers = [Column(new, right.schema[name].type.or_null(how == "left")) for name, new in names.items()]
         columns += answers
         # Each right column has a flag and a value there; a column that cannot be null is the value alone.
-        flagged = [(first + 2 * at, column.words) for at, column in enumerate(answers)]
-        rights = [flag + word for flag, words in flagged for word in range(2 - words, 2)]
+        rights: list[int] = []
+        for column in answers:
+            behind = first + column.type.or_null().words
+            rights += range(behind - column.words, behind)
+            first = behind
         node = Sweep(sides.node, keys, "nearest", (*options, *rights), Schema(tuple(columns)))
         joined = sides.with_node(node).select(*left.schema.names, *names.values())
         if how == "inner" or not left.schema[left_time].type.nullable:
@@ -292,8 +295,9 @@ def _left_words(left: Schema, keys: tuple[str, ...]) -> list[int]:
     positions, at = [1], 2
     for column in left:
         if column.name not in keys:
-            positions += [at, at + 1][2 - column.words :]
-            at += 2
+            behind = at + column.type.or_null().words
+            positions += range(behind - column.words, behind)
+            at = behind
     return positions
 
 

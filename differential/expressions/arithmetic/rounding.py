@@ -23,7 +23,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from differential.columns.column_types import Bools, Floats, Int64s
+from differential.columns.column_types import DECIMAL_DIGITS_MAX, Bools, Floats, Int64s
+from differential.columns.wide.wide_words import are_small, halves_of
 from timely.wire.arrow import number_array, numbers_of, pc
 
 __all__ = ["quotients", "round_floats", "units_of"]
@@ -38,6 +39,9 @@ _DIGITS_MAX: Final = 340
 
 _EXACT: Final = Context(prec=800, Emin=-2000, Emax=2000)
 _WHOLE_MAX: Final = 1 << 53
+
+_EXACT_POWER_MAX: Final = 22
+"""The largest power of ten that is a double."""
 
 
 def round_floats(values: Floats, digits: int) -> Floats:
@@ -89,12 +93,21 @@ def units_of(values: Floats, digits: int) -> tuple[Int64s, Bools]:
 
 
 def quotients(words: Int64s, digits: int) -> Floats:
-    """Return the doubles nearest to words / 10^digits, shaped like the words. Requires: 0 ≤ digits ≤ 18."""
+    """Return the doubles nearest to words / 10^digits, shaped like the words.
+
+    Numbers of two words are int64[2, n], and become n doubles. Requires: 0 ≤ digits ≤ 38.
+    """
+    if words.ndim == 2:
+        if are_small(words):
+            return quotients(words[1], digits)
+        exact = pa.decimal128(DECIMAL_DIGITS_MAX, digits)
+        buffers = [None, pa.py_buffer(halves_of(words))]
+        return _read(pa.Array.from_buffers(exact, words.shape[1], buffers).cast(pa.string()))
     floats = np.asarray(words.astype(np.float64))
     if not digits:
         return floats
     result = floats / 10.0**digits
-    is_long = np.abs(floats) > _WHOLE_MAX
+    is_long = np.abs(floats) > (_WHOLE_MAX if digits <= _EXACT_POWER_MAX else 0)
     if np.count_nonzero(is_long):
         texts = number_array(words[is_long] if words.ndim else words.reshape(1)).cast(pa.string())
         nearest = _read(pc.binary_join_element_wise(texts, f"e-{digits}", ""))

@@ -266,10 +266,10 @@ def round(x: ExprLike, digits: int | None = None) -> Expr:
     """
 
 def floor(x: ExprLike) -> Expr:
-    """The next whole number below; an int for a decimal."""
+    """The next whole number below; an int for a decimal that fits one."""
 
 def ceil(x: ExprLike) -> Expr:
-    """The next whole number above; an int for a decimal."""
+    """The next whole number above; an int for a decimal that fits one."""
 
 def signum(x: ExprLike) -> Expr:
     """-1, 0 or 1."""

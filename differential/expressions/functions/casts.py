@@ -27,12 +27,13 @@ import numpy as np
 from differential.columns.column_types import Bools, ColumnType, Floats, Int64s
 from differential.columns.foreign.type_names import Kind
 from differential.columns.nested.fitting import fitting
+from differential.columns.wide.wide_words import of_integers
 from differential.expressions.arithmetic.rounding import quotients, units_of
+from differential.expressions.arithmetic.wide_numbers import Numbers, rescaled
 from differential.expressions.functions.function import NESTED_KINDS, Values
-from differential.expressions.functions.numbers import power_of_ten, rounded
 from differential.expressions.functions.times import DAY_MICROS
 
-__all__ = ["COLUMN_CASTS", "NEVER_FAIL", "VALUE_CASTS", "OfColumns", "OfValues"]
+__all__ = ["COLUMN_CASTS", "VALUE_CASTS", "OfColumns", "OfValues", "has_room", "never_fails"]
 
 OfColumns: TypeAlias = Callable[[Values, ColumnType, ColumnType], tuple[Values, Bools | None]]
 """From values and the types from and to, to values, and where there are any (None: everywhere)."""
@@ -48,8 +49,11 @@ _BOOLS: Final = {
     **dict.fromkeys(("true", "t", "yes", "y", "1"), True),
     **dict.fromkeys(("false", "f", "no", "n", "0"), False),
 }
-_EXACT: Final = Context(prec=60, traps=[InvalidOperation])
+_EXACT: Final = Context(prec=90, traps=[InvalidOperation])
+_LONG: Final = Context(prec=800, Emin=-2000, Emax=2000)
 _DIGITS_SHOWN_MAX: Final = 400
+_INT_DIGITS: Final = 19
+"""The most digits of a whole number of 64 bits."""
 
 
 def _same(values: Values, source: ColumnType, to: ColumnType) -> tuple[Values, Bools | None]:
@@ -66,8 +70,9 @@ def _float_to_int(values: Values, source: ColumnType, to: ColumnType) -> tuple[V
 
 
 def _decimal_to_int(values: Values, source: ColumnType, to: ColumnType) -> tuple[Values, Bools | None]:
-    words = cast("Int64s", values)
-    return np.sign(words) * (np.abs(words) // power_of_ten(source.scale)), None
+    numbers = Numbers(cast("Int64s", values), source.scale, source.is_wide)
+    words, failing = rescaled(numbers, to, toward_zero=True)
+    return words, None if failing is None else ~failing
 
 
 def _to_whole(values: Values, source: ColumnType, to: ColumnType) -> tuple[Values, Bools | None]:
@@ -79,20 +84,32 @@ def _to_bool(values: Values, source: ColumnType, to: ColumnType) -> tuple[Values
 
 
 def _to_decimal(values: Values, source: ColumnType, to: ColumnType) -> tuple[Values, Bools | None]:
-    words = values.astype(np.int64)
-    shift = to.scale - source.scale
-    if shift < 0:
-        words = rounded(words, power_of_ten(-shift))
-    factor = power_of_ten(max(0, shift))
-    largest = (10**to.precision - 1) // factor
-    fits = (words <= largest) & (words >= -largest)
-    return np.where(fits, words, 0) * factor, fits
+    words = cast("Int64s", values) if source.is_wide else values.astype(np.int64)
+    moved, failing = rescaled(Numbers(words, source.scale, source.is_wide), to)
+    return moved, None if failing is None else ~failing
 
 
 def _float_to_decimal(values: Values, source: ColumnType, to: ColumnType) -> tuple[Values, Bools | None]:
+    if to.is_wide:
+        return _floats_to_wide(cast("Floats", values), to)
     words, fits = units_of(cast("Floats", values), to.scale)
     largest = 10**to.precision - 1
     return words, fits & (words <= largest) & (words >= -largest)
+
+
+def _floats_to_wide(values: Floats, to: ColumnType) -> tuple[Values, Bools | None]:
+    """Return the digits of floats as Python prints them: numpy's numbers of one word have too few."""
+    place, (different, index) = 10**to.precision, np.unique(values, return_inverse=True)
+    numbers = [_number_of(value, to) for value in different.tolist()]
+    fits = np.array([number is not None and abs(number) < place for number in numbers], np.bool_)
+    exact = np.array([number if fit else 0 for number, fit in zip(numbers, fits, strict=True)], object)
+    return of_integers(exact)[:, index.reshape(-1)], fits[index.reshape(-1)]
+
+
+def _number_of(value: float, to: ColumnType) -> int | None:
+    """Return a float, rounded to the digits of a decimal, without the point; None if it has no digits."""
+    exact = Decimal(repr(value))
+    return int(exact.scaleb(to.scale, _LONG).to_integral_value(ROUND_HALF_UP)) if exact.is_finite() else None
 
 
 def _date_to_timestamp(values: Values, source: ColumnType, to: ColumnType) -> tuple[Values, Bools | None]:
@@ -234,12 +251,30 @@ VALUE_CASTS: Final[dict[tuple[Kind, Kind], OfValues]] = {
 }
 """Casts of each different value, by (kind from, kind to)."""
 
-NEVER_FAIL: Final = frozenset(
+
+def has_room(source: ColumnType, to: ColumnType) -> bool:
+    """True for a cast to a decimal that has all digits, of numbers that have as many behind the point."""
+    before = {"int": _INT_DIGITS, "decimal": source.precision}.get(source.kind)
+    return to.kind == "decimal" and before is not None and to.scale == source.scale and to.precision >= before
+
+
+def never_fails(source: ColumnType, to: ColumnType) -> bool:
+    """True for a cast that has a value for every operand."""
+    kinds = (source.kind, to.kind)
+    if kinds == ("decimal", "int"):
+        return source.precision - source.scale < _INT_DIGITS
+    if kinds == ("decimal", "decimal"):
+        return to.scale >= source.scale and to.precision - to.scale >= source.precision - source.scale
+    if kinds == ("int", "decimal"):
+        return to.precision - to.scale >= _INT_DIGITS
+    return kinds in _NEVER_FAIL
+
+
+_NEVER_FAIL: Final = frozenset(
     {
         ("int", "float"),
         ("decimal", "float"),
         ("bool", "float"),
-        ("decimal", "int"),
         ("bool", "int"),
         ("int", "bool"),
         ("int", "timestamp"),
@@ -259,4 +294,4 @@ NEVER_FAIL: Final = frozenset(
         *((kind, "any") for kind in NESTED_KINDS),
     }
 )
-"""Casts that have a value for every operand."""
+"""Casts that have a value for every operand, whatever its digits."""

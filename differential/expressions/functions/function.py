@@ -114,7 +114,8 @@ class Function:
     parameter may be repeated. `may_lack`: there may be no value where all operands have one; the result is
     then null, unless there is a `failure`. `skips_nulls`: a null operand does not make the result null.
     `of_different`: an Arrow function so slow that it runs on the different values of its one column only.
-    `check` raises ValueError for constants that make no sense.
+    `check` raises ValueError for constants that make no sense. `gives_by`: the type of the result, if
+    constants decide of it, too.
 
     `typed`, where it is not None, decides the type in place of `gives` and `may_lack`, nulls in operands
     aside. `fails_on`: the kinds of the first operand with which there is a `failure`; with others the result
@@ -143,6 +144,7 @@ class Function:
     skips_nulls: bool = False
     of_different: bool = False
     check: Callable[[Sequence[object]], None] | None = None
+    gives_by: Callable[[Sequence[ColumnType], Sequence[object]], ColumnType] | None = None
 
     def __post_init__(self) -> None:
         ways = sum(run is not None for run in (self.numpy, self.arrow, self.python))
@@ -165,6 +167,11 @@ class Function:
         except ValueError as error:  # Arrow's errors are ValueErrors, too
             return str(error).partition("\n")[0]
         return None
+
+    def result(self, types: Sequence[ColumnType], constants: Sequence[object]) -> ColumnType:
+        """Return the type of the result for operands of these types, nulls aside."""
+        type_ = self.gives(types) if self.gives_by is None else self.gives_by(types, constants)
+        return type_.not_null()
 
     @property
     def can_fail(self) -> bool:

@@ -32,10 +32,10 @@ class NumberMethods:
         """
 
     def floor(self) -> Expr:
-        """The next whole number below; an int for a decimal."""
+        """The next whole number below; an int for a decimal that fits one."""
 
     def ceil(self) -> Expr:
-        """The next whole number above; an int for a decimal."""
+        """The next whole number above; an int for a decimal that fits one."""
 
     def sign(self) -> Expr:
         """-1, 0 or 1."""

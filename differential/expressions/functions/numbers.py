@@ -13,16 +13,21 @@ from typing import Final, cast
 import numpy as np
 
 from differential.columns.column_types import (
+    DECIMAL_DIGITS_MAX,
+    WORD_DIGITS_MAX,
     Bools,
     ColumnType,
     Floats,
     Int64s,
     boolean,
+    decimal,
     floating,
     integer,
 )
 from differential.columns.float_words import floats_to_words
+from differential.columns.wide.digits import of_rounding
 from differential.expressions.arithmetic.rounding import round_floats
+from differential.expressions.arithmetic.wide_numbers import Numbers, rescaled, whole_parts
 from differential.expressions.functions.function import (
     ANY_KIND,
     NUMBERS,
@@ -33,7 +38,7 @@ from differential.expressions.functions.function import (
     always,
 )
 
-__all__ = ["NUMERIC", "float_function", "power_of_ten", "rounded"]
+__all__ = ["NUMERIC", "float_function", "power_of_ten", "rounded", "rounded_decimals", "rounding_type"]
 
 _X: Final = Param("x", NUMBERS)
 _FLOAT: Final = Param("x", ("int", "float"))
@@ -67,7 +72,9 @@ def _round(
     values, type_ = columns[0], types[0]
     if type_.kind == "float":
         return round_floats(cast("Floats", values), digits), None
-    drop = type_.scale - digits
+    if type_.kind == "decimal":
+        return rounded_decimals(values, type_, digits, to_even=False)
+    drop = -digits
     if drop <= 0:
         return values, None
     if drop > 18:
@@ -77,8 +84,27 @@ def _round(
         return np.zeros_like(values), fits
     factor = power_of_ten(drop)
     whole = rounded(cast("Int64s", values), factor)
-    largest = (10**type_.precision - 1 if type_.kind == "decimal" else (1 << 63) - 1) // factor
-    return whole * factor, np.abs(whole) <= largest
+    return whole * factor, np.abs(whole) <= ((1 << 63) - 1) // factor
+
+
+def rounded_decimals(
+    values: Values, type_: ColumnType, digits: int, *, to_even: bool
+) -> tuple[Values, Bools | None]:
+    """Return decimals with `digits` digits behind the point, in the type of `rounding_type`."""
+    to, numbers = of_rounding(type_, digits), Numbers(cast("Int64s", values), type_.scale, type_.is_wide)
+    if digits >= 0:
+        words, failing = rescaled(numbers, to, to_even=to_even)
+        return words, None if failing is None else ~failing
+    # In units of 10^-digits, and then in units of 1 again.
+    in_units, _ = rescaled(numbers._replace(scale=type_.scale - digits), to, to_even=to_even)
+    words, failing = rescaled(Numbers(in_units, digits, to.is_wide), to)
+    return words, None if failing is None else ~failing
+
+
+def rounding_type(types: Sequence[ColumnType], constants: Sequence[object]) -> ColumnType:
+    """Return the type of a rounded number."""
+    digits = cast("int", constants[0]) if constants else 0
+    return of_rounding(types[0], digits) if types[0].kind == "decimal" else types[0]
 
 
 def _whole(up: bool) -> Numpy:
@@ -88,22 +114,36 @@ def _whole(up: bool) -> Numpy:
         values, type_ = columns[0], types[0]
         if type_.kind == "float":
             return (np.ceil if up else np.floor)(values), None
-        factor = power_of_ten(type_.scale)
-        if factor == 1:
+        if type_.kind == "int":
             return values, None
-        words = cast("Int64s", values)
+        to = _whole_type(types)
+        if type_.is_wide:
+            return whole_parts(cast("Int64s", values), type_.scale, to, up=up), None
+        words, factor = cast("Int64s", values), power_of_ten(type_.scale)
         return (-(-words // factor) if up else words // factor), None
 
     return run
 
 
 def _whole_type(types: Sequence[ColumnType]) -> ColumnType:
+    """Return the type of a whole part: an int where it always fits, as for all decimals of one word."""
+    type_ = types[0]
+    if type_.kind == "float":
+        return floating
+    before = type_.precision - type_.scale
+    return decimal(min(before + 1, DECIMAL_DIGITS_MAX)) if before > WORD_DIGITS_MAX else integer
+
+
+def _sign_type(types: Sequence[ColumnType]) -> ColumnType:
     return floating if types[0].kind == "float" else integer
 
 
 def _sign(
     columns: Sequence[Values], constants: Sequence[object], types: Sequence[ColumnType]
 ) -> tuple[Values, Bools | None]:
+    if types[0].is_wide:
+        high, low = cast("Int64s", columns[0])
+        return np.sign(np.where(high == 0, low, high)), None
     return np.sign(columns[0]), None
 
 
@@ -138,13 +178,14 @@ def _hash(
     columns: Sequence[Values], constants: Sequence[object], types: Sequence[ColumnType]
 ) -> tuple[Values, Bools | None]:
     """Return the words mixed one after another (splitmix64): the same in every process."""
-    mixed = np.zeros(columns[0].shape, dtype=np.uint64)
+    mixed = np.zeros(columns[0].shape[-1:], dtype=np.uint64)
     for values, type_ in zip(columns, types, strict=True):
         words = floats_to_words(cast("Floats", values)) if type_.kind == "float" else values.astype(np.int64)
-        mixed = (mixed ^ np.ascontiguousarray(words).view(np.uint64)) + _GOLDEN
-        for shift, factor in ((30, 0xBF58_476D_1CE4_E5B9), (27, 0x94D0_49BB_1331_11EB)):
-            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-        mixed = mixed ^ (mixed >> np.uint64(31))
+        for line in words if type_.is_wide else (words,):
+            mixed = (mixed ^ np.ascontiguousarray(line).view(np.uint64)) + _GOLDEN
+            for shift, factor in ((30, 0xBF58_476D_1CE4_E5B9), (27, 0x94D0_49BB_1331_11EB)):
+                mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+            mixed = mixed ^ (mixed >> np.uint64(31))
     return mixed.view(np.int64), None
 
 
@@ -161,16 +202,19 @@ def float_function(
 NUMERIC: Final = (
     Function(name="round", family="numbers", accessor="",
              params=(_X, Param("digits", ("int",), is_constant=True, is_optional=True)), numpy=_round,
-             gives=lambda types: types[0], may_lack=True, failure="leaves the digits that its type has",
+             gives=lambda types: types[0], gives_by=rounding_type, may_lack=True,
+             failure="leaves the digits that its type has",
              says="Rounded to `digits` digits behind the point (0; negative: before it), halves away from "
              "zero, as printed.",
              spark="round", polars="round"),
     Function(name="floor", family="numbers", accessor="", params=(_X,), gives=_whole_type,
     numpy=_whole(False),
-             says="The next whole number below; an int for a decimal.", spark="floor", polars="floor"),
+             says="The next whole number below; an int for a decimal that fits one.", spark="floor",
+             polars="floor"),
     Function(name="ceil", family="numbers", accessor="", params=(_X,), gives=_whole_type, numpy=_whole(True),
-             says="The next whole number above; an int for a decimal.", spark="ceil", polars="ceil"),
-    Function(name="sign", family="numbers", accessor="", params=(_X,), gives=_whole_type, numpy=_sign,
+             says="The next whole number above; an int for a decimal that fits one.", spark="ceil",
+             polars="ceil"),
+    Function(name="sign", family="numbers", accessor="", params=(_X,), gives=_sign_type, numpy=_sign,
              says="-1, 0 or 1.", spark="signum", polars="sign", calls=("signum",)),
     float_function("sqrt", np.sqrt, "The square root."),
     float_function("exp", np.exp, "e to this power."),

@@ -20,8 +20,9 @@ from differential.columns.nested.locations import ValueLocation
 from differential.columns.rows import values_to_words
 from differential.columns.symbols.table import SymbolTable
 from differential.expressions.compiled import CompiledExpression, Evaluate, Natural, Pair
-from differential.expressions.functions.casts import COLUMN_CASTS, NEVER_FAIL, VALUE_CASTS
+from differential.expressions.functions.casts import COLUMN_CASTS, VALUE_CASTS, never_fails
 from differential.expressions.functions.combining import (
+    ONE_OF_TWO_WORDS,
     Refuse,
     all_of,
     combined_run,
@@ -78,7 +79,7 @@ def cast_run(
         def of_columns(values: Sequence[Natural], valid: Sequence[Bools | None]) -> Pair:
             return in_columns(values[0], source, type_)
 
-    failure = None if is_try or kinds in NEVER_FAIL else f"is no {type_.not_null()}"
+    failure = None if is_try or never_fails(part.type, type_) else f"is no {type_.not_null()}"
     if failure is not None and kinds == ("float", "int"):
         failure = "is not a 64-bit number"
     return _whole(of_columns, (part,), failure, refuse, False)
@@ -124,7 +125,7 @@ def _whole(
 
     def run(words: Int64s) -> Pair:
         pairs = [each(words) for each in runs]
-        is_constant = not any(values.ndim for values, _ in pairs)
+        is_constant = not any(values.ndim and values.shape != ONE_OF_TWO_WORDS for values, _ in pairs)
         rows = 1 if is_constant else words.shape[1]
         values = [spread(values, rows) for values, _ in pairs]
         flags = [None if valid is None else spread(valid, rows) for _, valid in pairs]
@@ -138,7 +139,9 @@ def _whole(
             valid = is_there if valid is None else valid & is_there
         if not is_constant:
             return result, valid
-        return result.reshape(()), None if valid is None else valid.reshape(())
+        return result.reshape((2, 1) if result.ndim == 2 else ()), None if valid is None else valid.reshape(
+            ()
+        )
 
     return run
 
@@ -193,17 +196,17 @@ def _of_values(
             None if value is None else call(value, constants)
             for value in python_values(distinct, source, symbols)
         ]
-        out = np.empty((2, len(results)), dtype=np.int64)
+        out = np.empty((type_.or_null().words, len(results)), dtype=np.int64)
         values_to_words(results, type_.or_null(), out, symbols, place)
-        return _taken(natural(out[1], type_), out[0] != 0, indices)
+        return _taken(natural(out[1:], type_), out[0] != 0, indices)
 
     return of_columns
 
 
 def _taken(values: Natural, valid: Bools | None, indices: Int64s) -> Pair:
     if not values.size:  # every row is null
-        return cast("Natural", np.zeros(indices.size, dtype=values.dtype)), None
-    return values.take(indices), None if valid is None else valid.take(indices)
+        return cast("Natural", np.zeros((*values.shape[:-1], indices.size), dtype=values.dtype)), None
+    return values.take(indices, -1), None if valid is None else valid.take(indices)
 
 
 def _to_arrow(
@@ -212,8 +215,8 @@ def _to_arrow(
     if type_.kind in ("float", "bool"):
         return number_array(cast("Floats", values), None if valid is None else ~valid)
     if valid is None:
-        return decode_column(cast("Int64s", values).reshape(1, -1), type_.not_null(), symbols)
-    flagged = np.stack([valid.astype(np.int64), np.where(valid, cast("Int64s", values), 0)])
+        return decode_column(np.atleast_2d(values), type_.not_null(), symbols)
+    flagged = np.vstack([valid.astype(np.int64), np.where(valid, cast("Int64s", values), 0)])
     return decode_column(flagged, type_.or_null(), symbols)
 
 
@@ -223,6 +226,6 @@ def _from_arrow(array: pa.Array, type_: ColumnType, symbols: SymbolTable | None)
     target = type_.to_arrow()
     if array.type != target:
         array = array.cast(target)
-    out = np.empty((2, len(array)), dtype=np.int64)
+    out = np.empty((type_.or_null().words, len(array)), dtype=np.int64)
     encode_column(array, type_.or_null(), out, symbols)
-    return natural(out[1], type_), (out[0] != 0 if array.null_count else None)
+    return natural(out[1:], type_), (out[0] != 0 if array.null_count else None)

@@ -5,10 +5,10 @@ Each word of an answer has a column in the table `aggregates`:
     what      its kind: one of those below
     at        its first component
     gate      the component that counts its values: if that is 0 the word is 0 (that of null); -1: none
-    limbs     number of limbs of the number at `at`: few for whole numbers, many for floats; of a TOTAL, 1 if
-              it is a total of decimals
+    limbs     number of limbs of the number at `at`: few for whole numbers, many for floats; of a TOTAL of
+              decimals and a DECIMAL_MEAN, the largest number of their digits; 0 for other totals
     digits    of a DECIMAL_MEAN, how many more digits it has behind the point than the values; of spreads, how
-              many the values have: 0 but for decimals
+              many the values have: 0 but for decimals; of totals and means of two words: see `wide_totals.py`
     room      number of all components, and (the next line) how many of the first ones must not be 0: the same
     needed    in every column
     refused   if there is such a line: the first column is set to 1 when an answer does not fit. Without it
@@ -17,10 +17,12 @@ Each word of an answer has a column in the table `aggregates`:
     COUNT     the multiplicity of a component
     FLAG      1 if there is a value, 0 for null                 FLAG_OF_TWO   1 if there are two or more
     ANY       1 if the component at `at` is positive            ALL           1 if it is not
-    TOTAL     the number at `at`, which must fit 64 bits, or the digits of a decimal
+    TOTAL     the number at `at`, which must fit 64 bits, or the digits of a decimal of one word
+    WIDE_TOTAL_HIGH, WIDE_TOTAL_LOW   the two words of a total of more digits
     FLOAT_TOTAL   the float nearest to it
     MEAN      the float nearest to it, divided by the count
     DECIMAL_MEAN  the digits of the decimal nearest to it, divided by the count; halves away from zero
+    WIDE_MEAN_HIGH, WIDE_MEAN_LOW     the two words of such a mean of more digits
     VARIANCE, DEVIATION               (n · Σx² − (Σx)²) / n², exact above the line; its root
     SAMPLE_VARIANCE, SAMPLE_DEVIATION the same over n · (n − 1)
     COVARIANCE, SAMPLE_COVARIANCE     (n · Σxy − Σx · Σy) over the same; `moments.py` has these
@@ -59,6 +61,7 @@ from differential.kernels.sums.limbs import (
     settle,
 )
 from differential.kernels.sums.moments import covariance_word, moment_word, number_at
+from differential.kernels.sums.wide_totals import wide_mean, wide_total
 from progress.compiled.kernel import Int64s, kernel
 
 COUNT: Final = 0
@@ -79,12 +82,13 @@ SAMPLE_COVARIANCE: Final = 14
 FLAG_OF_SPREAD: Final = 15
 SKEWNESS: Final = 16
 KURTOSIS: Final = 17
+WIDE_TOTAL_HIGH: Final = 18
+WIDE_TOTAL_LOW: Final = 19
+WIDE_MEAN_HIGH: Final = 20
+WIDE_MEAN_LOW: Final = 21
 
 REFUSED: Final = 7
 """The line of the table in which a kernel notes that an answer does not fit."""
-
-DECIMAL_LARGEST: Final = 10**18 - 1
-"""The most digits of a decimal: some more would fit the word, but not the type of the column."""
 
 _NEGATIVE_INFINITE_WORD: Final = -1 - INFINITE_WORD
 
@@ -102,21 +106,21 @@ def not_finite(totals: Int64s, at: int) -> int:
 
 
 @kernel
-def total_word(totals: Int64s, at: int, is_decimal: int) -> tuple[int, int]:
+def total_word(totals: Int64s, at: int, largest: int) -> tuple[int, int]:
     """Return a whole number in one word, and an excess.
 
-    The excess is not 0 if the number leaves 64 bits, or has more digits than a decimal.
+    The excess is not 0 if the number leaves 64 bits, or `largest`, if that is not 0.
     """
     if magnitude(totals[at]) >> 62 == 0 and magnitude(totals[at + 1]) >> 29 == 0:  # Fast path: small numbers
         total = totals[at] + (totals[at + 1] << 32)
-        return total, np.int64(is_decimal != 0 and not -DECIMAL_LARGEST <= total <= DECIMAL_LARGEST)
+        return total, np.int64(largest != 0 and not -largest <= total <= largest)
     number = number_at(totals, at, np.int64(WHOLE_LIMBS), np.int64(HEADROOM))
     sign = settle(number)
     low = number[0] | (number[1] << 32)
     excess = number[2] | number[3]
     if low < 0:  # 2⁶³ and more
         excess |= np.int64(sign > 0 or low << 1 != 0)
-    excess |= np.int64(is_decimal != 0 and not 0 <= low <= DECIMAL_LARGEST)
+    excess |= np.int64(largest != 0 and not 0 <= low <= largest)
     return low if sign > 0 else -low, excess
 
 
@@ -140,10 +144,10 @@ def mean_word(totals: Int64s, at: int, limbs: int, count: int) -> int:
 
 
 @kernel
-def decimal_mean_word(totals: Int64s, at: int, digits: int, count: int) -> tuple[int, int]:
+def decimal_mean_word(totals: Int64s, at: int, largest: int, digits: int, count: int) -> tuple[int, int]:
     """Return a number of decimals, divided by `count`, with `digits` more digits, and an excess.
 
-    The excess is not 0 if it has more digits than a decimal.
+    The excess is not 0 if it leaves `largest`.
     """
     number = number_at(totals, at, np.int64(WHOLE_LIMBS), np.int64(HEADROOM))
     sign = settle(number)
@@ -152,8 +156,8 @@ def decimal_mean_word(totals: Int64s, at: int, digits: int, count: int) -> tuple
     if count < 0:  # the least number has no negative
         return np.int64(0), np.int64(1)
     multiply_by_tens(number, digits)
-    mean = divided(number, count, np.int64(DECIMAL_LARGEST))
-    return mean if sign > 0 else -mean, np.int64(mean > DECIMAL_LARGEST)
+    mean = divided(number, count, largest)
+    return mean if sign > 0 else -mean, np.int64(mean > largest)
 
 
 @kernel
@@ -218,7 +222,11 @@ def answer_and_excess(totals: Int64s, aggregates: Int64s, column: int) -> tuple[
     if what == MEAN:
         return mean_word(totals, at, limbs, count), excess
     if what == DECIMAL_MEAN:
-        return decimal_mean_word(totals, at, digits, count)
+        return decimal_mean_word(totals, at, limbs, digits, count)
+    if what in (WIDE_TOTAL_HIGH, WIDE_TOTAL_LOW):
+        return wide_total(totals, at, limbs, digits, what == WIDE_TOTAL_HIGH)
+    if what in (WIDE_MEAN_HIGH, WIDE_MEAN_LOW):
+        return wide_mean(totals, at, limbs, digits, count, what == WIDE_MEAN_HIGH)
     if what in (COVARIANCE, SAMPLE_COVARIANCE):
         below = count - 1 if what == SAMPLE_COVARIANCE else count
         return covariance_word(totals, (at, limbs, digits), count, below), excess

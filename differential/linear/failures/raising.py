@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from typing import Final
 
+from differential.columns.column_types import DECIMAL_DIGITS_MAX
 from differential.columns.schema import Schema
 from differential.expressions.expression import ColumnRef, Expr, LiteralValue, Operation
-from differential.expressions.functions.casts import NEVER_FAIL
+from differential.expressions.functions.casts import never_fails
 from differential.expressions.functions.catalogue import FUNCTIONS
 from differential.expressions.types import type_of
 
 __all__ = ["can_raise"]
 
-_NEVER: Final = frozenset(("==", "!=", "<", "<=", ">", ">=", "&", "|", "~", "is_null", "is_in", "try_cast"))
-_SAME_SCALE: Final = frozenset(("fill_null", "min_of", "max_of", "least", "greatest", "when"))
-"""Operators that bring decimals to one scale first; a number may have too many digits for that."""
-_ARITHMETIC: Final = frozenset(("+", "-", "*", "/", "//", "%", "negative", "abs"))
+_NEVER: Final = frozenset(
+    (
+        *("==", "!=", "<", "<=", ">", ">=", "&", "|", "~", "is_null", "is_in", "try_cast"),
+        *("fill_null", "min_of", "max_of", "least", "greatest", "when"),
+    )
+)
+_SIGNS: Final = frozenset(("negative", "abs"))
+_DIVISIONS: Final = frozenset(("/", "//", "%"))
+_ARITHMETIC: Final = frozenset(("+", "-", "*")) | _SIGNS | _DIVISIONS
 
 
 def can_raise(expr: Expr, schema: Schema | None = None) -> bool:
@@ -46,13 +52,15 @@ def _may_fail(expr: Operation, schema: Schema | None) -> bool:
     if expr.op in _NEVER:
         return False
     if schema is None:
-        return expr.op not in _SAME_SCALE
-    if expr.op in _SAME_SCALE:
-        return any(type_of(operand, schema).kind == "decimal" for operand in expr.operands)
+        return True
     if expr.op in _ARITHMETIC:
-        return type_of(expr, schema).kind != "float"
+        type_ = type_of(expr, schema)
+        if type_.kind == "decimal" and expr.op not in _DIVISIONS:
+            # A sum or product has the digits that it may need, unless these are all that there are.
+            return expr.op not in _SIGNS and type_.precision == DECIMAL_DIGITS_MAX
+        return type_.kind != "float"
     if expr.op == "cast":
         assert expr.to is not None
         before = type_of(expr.operands[0], schema)
-        return before.not_null() != expr.to.not_null() and (before.kind, expr.to.kind) not in NEVER_FAIL
+        return before.not_null() != expr.to.not_null() and not never_fails(before, expr.to)
     return True

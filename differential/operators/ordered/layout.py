@@ -172,7 +172,8 @@ class InOrder:
                 ]
                 layout.append(LayoutWord(where[-1], symbol=-1 if direction.descending else 1))
             else:
-                layout.append(LayoutWord(where[-1], direction.descending))
+                for word in where[-column.type.value_words :]:
+                    layout.append(LayoutWord(word, direction.descending))
         layout += [LayoutWord(source) for source in range(self._order_end, self.schema.width)]
         return tuple(layout)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from differential.kernels.sums.accumulated import TOTAL
+from differential.kernels.sums.accumulated import TOTAL, WIDE_TOTAL_LOW
 from differential.operators.ordered.layout import InOrder, LayoutWord, rank_of
 from differential.operators.reducing.window_parts import Frame, WindowFunctions, WindowPart
 
@@ -33,8 +33,11 @@ class WindowOrder(InOrder):
 
     @property
     def formulas(self) -> list[tuple[int, int, int, int, int]]:
-        """What `GroupFailures` reads of each function: whether it is of decimals."""
-        return [(TOTAL, 0, 0, int(part.is_decimal), 0) for part, _ in self.functions]
+        """What `GroupFailures` reads of each function: how many digits it may have."""
+        return [
+            (TOTAL, 0, 0, 0, 0) if part.to is None else (WIDE_TOTAL_LOW, 0, 0, 0, part.to.precision)
+            for part, _ in self.functions
+        ]
 
     def aggregate(self) -> WindowFunctions:
         """See `InOrder`."""
@@ -56,10 +59,11 @@ class WindowOrder(InOrder):
         return self._places(self.schema.columns[self.keys].name)
 
     def _places(self, column: str) -> tuple[int, int]:
-        """Return where a column is in the layout: its flag, or -1, and its value; -1, -1 for a key."""
+        """Return where a column is in the layout: its flag, or -1, and its first value; -1, -1 for a key."""
         words = self.schema.words_of(column)
         places = {word.source: at for at, word in enumerate(self.layout) if _is_whole(word)}
-        return places[words[0]] if self.schema[column].type.nullable else -1, places[words[-1]]
+        nullable = self.schema[column].type.nullable
+        return places[words[0]] if nullable else -1, places[words[int(nullable)]]
 
     def describe(self) -> str:
         """See `InOrder`."""

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 from differential.columns.schema import Schema
 from differential.columns.worker_symbols import SYMBOLS
-from differential.kernels.sums.accumulated import DECIMAL_MEAN
 from differential.linear.failures.failing import Failed, failure_words, row_hash
 from differential.linear.failures.guarding import record_text
-from differential.operators.reducing.overflowing import FailedGroup
+from differential.operators.reducing.overflowing import FailedGroup, limits_of
 from differential.operators.vertices import show_schema
 from progress.compiled.arrays import Int64s
 
@@ -52,5 +51,8 @@ class GroupFailures(NamedTuple):
         return self.names[column] if column < len(self.names) else f"word {column} of the answer"
 
     def _why(self, column: int) -> str:
-        what, _, _, is_decimal, _ = self.formulas[column]
-        return "has more than 18 digits" if what == DECIMAL_MEAN or is_decimal else "leaves 64 bits"
+        what, _, _, limbs, digits = self.formulas[column]
+        limits = limits_of(what, limbs, digits)
+        if limits is None or not limits.digits:
+            return "leaves 64 bits"
+        return f"has more than {limits.digits} digits"

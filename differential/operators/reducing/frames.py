@@ -16,10 +16,12 @@ import numpy.typing as npt
 
 from differential.columns.column_types import Bools, Int64s
 from differential.columns.float_words import floats_to_words, words_to_floats
+from differential.expressions.arithmetic.wide_numbers import Numbers
 from differential.kernels.sweeps.frames import frame_extremes, frame_float_sums, range_frames
+from differential.operators.reducing.decimal_frames import decimal_means, decimal_sums, wide_extremes
 from differential.operators.reducing.running import (
-    DECIMAL_END,
     arguments_of,
+    flagged,
     is_value_in,
     peers_upto,
     run_states,
@@ -205,7 +207,10 @@ def _answer(part: WindowPart, rows: Copies, frames: Int64s) -> Int64s:
     if part.kind in ("lag", "first_value", "last_value", "nth_value"):
         return _picked(part, rows, frames, (there, values))
     if part.kind in ("min", "max"):
-        return frame_extremes(np.ascontiguousarray(values), there, frames, 1 if part.kind == "min" else -1)
+        extremes = wide_extremes if part.is_wide else frame_extremes
+        return extremes(np.ascontiguousarray(values), there, frames, 1 if part.kind == "min" else -1)
+    if part.of is not None:
+        return _of_decimals(part, values, there, frames)
     if part.is_float:
         numbers = words_to_floats(np.ascontiguousarray(values)).view(np.int64)
         out = frame_float_sums(numbers, there, frames)
@@ -269,9 +274,18 @@ def _picked(part: WindowPart, rows: Copies, frames: Int64s, argument: tuple[Int6
     is_in = (at >= first) & (at < last)
     safe = np.where(is_in, at, 0)
     if not count:
-        return np.zeros((2, 0), np.int64)
+        return np.zeros((part.words, 0), np.int64)
     has = there[safe] * is_in
-    return np.array([has, values[safe] * has], np.int64)
+    return np.vstack([has, values[..., safe] * has])
+
+
+def _of_decimals(part: WindowPart, values: Int64s, there: Int64s, frames: Int64s) -> Int64s:
+    """Return sums or means of decimals, in the type of the answer."""
+    assert part.of is not None and part.to is not None
+    counts, numbers = _upto(there, frames), Numbers(values, part.of.scale, part.is_wide)
+    if part.kind == "avg":
+        return flagged(counts > 0, *decimal_means(numbers, there, frames, counts, part.to))
+    return flagged(counts > 0, *decimal_sums(numbers, there, frames, part.to))
 
 
 def _upto(values: Int64s, frames: Int64s) -> Int64s:
@@ -294,6 +308,4 @@ def _whole_sum(part: WindowPart, values: Int64s, there: Int64s, frames: Int64s) 
         return np.array(
             [counts > 0, floats_to_words(exact.astype(np.float64) / np.maximum(counts, 1))], np.int64
         )
-    if part.is_decimal:
-        fits = np.array((exact > -DECIMAL_END) & (exact < DECIMAL_END), np.bool_)
     return np.array([np.where(fits, counts > 0, NO_SUM), total], np.int64)

@@ -14,11 +14,49 @@ from typing import NamedTuple
 import numpy as np
 
 from differential.kernels.rows.sort import sort_consolidate
-from differential.kernels.sums.accumulated import COUNT, answer_and_excess
+from differential.kernels.sums.accumulated import (
+    COUNT,
+    DECIMAL_MEAN,
+    TOTAL,
+    WIDE_MEAN_HIGH,
+    WIDE_MEAN_LOW,
+    WIDE_TOTAL_HIGH,
+    WIDE_TOTAL_LOW,
+    answer_and_excess,
+)
+from differential.kernels.sums.components import WHOLE_LIMBS
 from differential.kernels.sums.reduce_sums import reduce_sums
+from differential.kernels.sums.wide_totals import WIDE_DIGITS
 from progress.compiled.arrays import Int64s
 
-__all__ = ["FailedGroup", "Reduced", "reduce_apart"]
+__all__ = ["FailedGroup", "Reduced", "SumLimits", "limits_of", "reduce_apart"]
+
+
+class SumLimits(NamedTuple):
+    """How large an answer may be.
+
+    limbs    those of its total
+    digits   how many it may have; 0: it may have 64 bits
+    more     of a mean, how many of them are further ones behind the point
+    """
+
+    is_mean: bool
+    limbs: int
+    digits: int
+    more: int = 0
+
+
+def limits_of(what: int, limbs: int, digits: int) -> SumLimits | None:
+    """Return the limits of a word of an answer (its fields: `accumulated.py`); None if it always fits."""
+    if what == TOTAL:
+        return SumLimits(False, WHOLE_LIMBS, len(str(limbs)) if limbs else 0)
+    if what == DECIMAL_MEAN:
+        return SumLimits(True, WHOLE_LIMBS, len(str(limbs)), digits)
+    if what in (WIDE_TOTAL_HIGH, WIDE_TOTAL_LOW):
+        return SumLimits(False, limbs, digits)
+    if what in (WIDE_MEAN_HIGH, WIDE_MEAN_LOW):
+        return SumLimits(True, limbs, digits // WIDE_DIGITS, digits % WIDE_DIGITS)
+    return None
 
 
 class FailedGroup(NamedTuple):

@@ -17,8 +17,10 @@ from typing import Final
 
 import numpy as np
 
-from differential.columns.column_types import DECIMAL_DIGITS_MAX, Bools, Int64s
+from differential.columns.column_types import Bools, Int64s
 from differential.columns.float_words import floats_to_words, words_to_floats
+from differential.columns.wide.wide_words import of_halves
+from differential.expressions.arithmetic.wide_numbers import Numbers, computed, rescaled
 from differential.kernels.sweeps.running import FLOAT_SUM, GREATEST, LEAST, WHOLE_SUM, run_on
 from differential.operators.reducing.window_parts import (
     NO_SUM,
@@ -29,16 +31,14 @@ from differential.operators.reducing.window_parts import (
 )
 
 __all__ = [
-    "DECIMAL_END",
     "arguments_of",
+    "flagged",
     "is_value_in",
     "peers_upto",
     "run_states",
     "running_answer",
     "states_at",
 ]
-
-DECIMAL_END: Final = 10**DECIMAL_DIGITS_MAX
 
 _OF_SOME: Final = ("sum", "min", "max")
 """Of these it matters whether there are values, and not how many: states are equal more often."""
@@ -51,13 +51,15 @@ def is_value_in(flags: Int64s) -> Bools:
 
 
 def arguments_of(part: WindowPart, copies: Copies) -> tuple[Int64s, Int64s]:
-    """Return for each copy whether the argument is not null (1 or 0), and its word."""
+    """Return for each copy whether the argument is not null (1 or 0), and its word, or its two words."""
     count = copies.number.shape[0]
     ones = np.ones(count, np.int64)
     there = ones if part.flag < 0 else is_value_in(copies.word(part.flag)) + np.int64(0)
     if part.value < 0:
         return there, ones
     values = copies.word(part.value)
+    if part.is_wide:
+        values = np.array([values, copies.word(part.value + 1)], np.int64)
     return there, ~values if part.inverted else values
 
 
@@ -144,6 +146,8 @@ def running_answer(
     out[0] = counts > 0
     if part.kind in ("min", "max"):
         out[1] = low
+    elif part.of is not None:
+        return _of_decimals(part, states)
     elif part.is_float:
         total = low.view(np.float64)
         if part.kind == "avg":
@@ -155,13 +159,35 @@ def running_answer(
     return out
 
 
+def _of_decimals(part: WindowPart, states: Int64s) -> Int64s:
+    """Return sums or means of decimals of one word, in the type of the answer."""
+    assert part.of is not None and part.to is not None
+    counts, high, low = states
+    words = np.empty((2, counts.shape[0]), np.int64)
+    of_halves(np.array([low, high], np.int64).T, words)
+    totals = Numbers(words, part.of.scale, True)
+    if part.kind == "avg":
+        result = computed("/", totals, Numbers(np.maximum(counts, 1), 0, False), part.to)
+    else:
+        result = rescaled(totals, part.to)
+    return flagged(counts > 0, *result)
+
+
+def flagged(has_values: Bools, words: Int64s, failing: Bools | None) -> Int64s:
+    """Return answers about decimals with the flag that says whether there is a value, and whether it fits."""
+    flags = has_values.astype(np.int64)
+    answer = np.vstack([flags, words * flags])
+    if failing is not None:
+        answer[:, failing & has_values] = 0
+        answer[0, failing & has_values] = NO_SUM
+    return answer
+
+
 def _put_whole(part: WindowPart, states: Int64s, out: Int64s) -> None:
     """Write the answers of a sum or a mean of whole numbers."""
     counts, high, low = states
     fits = high == low >> 63
     if part.kind == "sum":
-        if part.is_decimal:
-            fits &= (low > -DECIMAL_END) & (low < DECIMAL_END)
         out[0][~fits] = NO_SUM
         out[1] = low
         return

@@ -21,7 +21,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from differential.columns.column_types import Bools, Int64s
+from differential.columns.column_types import Bools, ColumnType, Int64s
 from differential.errors import MultiplicityOverflowError
 from differential.kernels.sweeps.around import (
     BLOCKS,
@@ -99,10 +99,11 @@ class Frame:
 class WindowPart:
     """A function of the window.
 
-    value      the word of its argument in the layout; -1: it has none
+    value      the first word of its argument in the layout; -1: it has none
     flag       the word that says whether that is not null; -1: it never is
     is_float   the argument is a float
-    is_decimal it is a decimal
+    of         its type, if it is a decimal
+    to         the type of the answer, if it is one
     amount     lag: how many rows back (negative: ahead); ntile: how many parts; nth_value: which row, from 1
     inverted   the word of the argument has every bit flipped, since it is in a descending order
     """
@@ -111,19 +112,27 @@ class WindowPart:
     value: int = -1
     flag: int = -1
     is_float: bool = False
-    is_decimal: bool = False
+    of: ColumnType | None = None
+    to: ColumnType | None = None
     amount: int = 0
     inverted: bool = False
 
     @property
     def words(self) -> int:
         """The number of words of its answer."""
-        return 1 if self.kind in NUMBERS else 2
+        if self.kind in NUMBERS:
+            return 1
+        return 2 if self.to is None else self.to.or_null().words
+
+    @property
+    def is_wide(self) -> bool:
+        """True if its argument is of two words: no state holds what that has come to."""
+        return self.of is not None and self.of.is_wide and self.kind not in NUMBERS
 
     @property
     def may_fail(self) -> bool:
-        """True for sums that may not fit."""
-        return self.kind == "sum" and not self.is_float
+        """True for sums, and means of decimals, that may not fit."""
+        return (self.kind == "sum" and not self.is_float) or (self.kind == "avg" and self.of is not None)
 
 
 @dataclass(frozen=True)
@@ -155,7 +164,7 @@ class WindowFunctions:
         group.
         """
         is_running = self.frame.start is None
-        return tuple(is_running and part.kind in _OF_FRAMES for part in self.parts)
+        return tuple(is_running and part.kind in _OF_FRAMES and not part.is_wide for part in self.parts)
 
     @property
     def has_frames(self) -> bool:
@@ -181,6 +190,8 @@ class WindowFunctions:
         if self.symbols:  # places of long texts may be out of order, and are put in order for whole groups
             return True
         frame, sees = self.frame, self.has_frames
+        if frame.start is None and any(part.is_wide and part.kind in _OF_FRAMES for part in self.parts):
+            return True
         if any(part.kind in _OF_SIZES for part in self.parts) or (sees and frame.stop is None):
             return True
         return sees and frame.unit == "range" and self._distance > _FARTHEST

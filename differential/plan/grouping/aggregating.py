@@ -14,7 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ...aggregates import ADDED, CHOSEN, COLLECTED, DISTINCT, OF_FLOATS, OF_PAIRS, PERCENTILES, Aggregate
+from ...aggregates import (
+    ADDED,
+    CHOSEN,
+    COLLECTED,
+    DISTINCT,
+    OF_FLOATS,
+    OF_PAIRS,
+    PERCENTILES,
+    SPREADS,
+    Aggregate,
+)
+from ...columns.column_types import floating
 from ...errors import ExpressionError
 from ...expressions.expression import ColumnRef, Expr, col, when
 from ...expressions.types import type_of
@@ -150,7 +161,7 @@ def _chosen(
         return most_frequent(add, source, keys, name, column)
     if kind in ("min", "max"):
         type_ = source.schema[column].type
-        if type_.is_ordered and not type_.nullable:
+        if type_.is_ordered and type_.words == 1:
             return divided(
                 add, Reduce(_read(add, source, keys, column, balance), keys, ((name, aggregate),)), balance
             )
@@ -189,6 +200,21 @@ def _different(add: _Add, source: Node, keys: tuple[str, ...], aggregate: Aggreg
     return add(Distinct(add(Select(source, tuple((name, ColumnRef(name)) for name in names)))))
 
 
+def _of_one_word(source: Node, aggregate: Aggregate) -> Expr | None:
+    """Return the argument of a spread or a percentile, a wide decimal as a float: those are of one word."""
+    argument, column = aggregate.argument, aggregate.column
+    values = ColumnRef(column) if argument is None and column is not None else argument
+    assert values is not None
+    if not type_of(values, source.schema).is_wide:
+        return argument
+    if aggregate.kind == "percentile_disc":
+        raise ExpressionError(
+            f"{aggregate.describe()} takes decimals of at most 18 digits: write "
+            f"{values.describe()}.cast('decimal(18, 2)'), or .cast('float')"
+        )
+    return values.cast(floating)
+
+
 def _with_arguments(
     add: _Add, source: Node, keys: Sequence[str], aggregates: Mapping[str, Aggregate]
 ) -> tuple[Node, dict[str, Aggregate]]:
@@ -196,6 +222,8 @@ def _with_arguments(
     arguments: dict[tuple[str, int], Expr] = {}
     for name, aggregate in aggregates.items():
         argument = aggregate.argument
+        if aggregate.kind in SPREADS | PERCENTILES:
+            argument = _of_one_word(source, aggregate)
         if argument is None and aggregate.column and aggregate.column in keys and _is_chosen(aggregate):
             argument = ColumnRef(aggregate.column)
         if aggregate.kind in OF_FLOATS:

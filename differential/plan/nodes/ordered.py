@@ -8,15 +8,14 @@ from typing import ClassVar, Final, Self, cast, get_args
 
 from ...aggregates import PERCENTILES, AggregateKind
 from ...columns.column_types import (
-    DECIMAL_DIGITS_MAX,
     ColumnType,
-    decimal,
     floating,
     integer,
     list_type,
     string,
 )
 from ...columns.schema import Column, Schema
+from ...columns.wide.digits import mean_of_decimals, sum_of_decimals
 from ...errors import ExpressionError, SchemaError
 from ...expressions.expression import ColumnRef, Ordering
 from ...operators.ordered.layout import SortDirection
@@ -190,13 +189,13 @@ class WindowCall:
                     f"{self.column!r} is {type_}. Order the window by it, and take first_value"
                 )
             return type_.or_null()
-        if type_.kind not in ("int", "float", "decimal") or (type_.kind == "decimal" and self.kind == "avg"):
+        if type_.kind not in ("int", "float", "decimal"):
             raise ExpressionError(
                 f"{operator}: {self.kind}({self.column}) of a window takes numbers, and column "
                 f"{self.column!r} is {type_}. Write col.{self.column}.cast('float')"
             )
         if type_.kind == "decimal":
-            return decimal(DECIMAL_DIGITS_MAX, type_.scale).or_null()
+            return (mean_of_decimals(type_) if self.kind == "avg" else sum_of_decimals(type_)).or_null()
         return floating.or_null() if self.kind == "avg" else type_.or_null()
 
 
@@ -257,10 +256,11 @@ class OverWindow(Unary):
         frame = self.frame
         if frame.unit == "range" and (frame.start or frame.stop):
             types = [self.source.schema[each.column].type for each in self.order]
-            if len(types) != 1 or types[0].kind not in ("int", "decimal", "timestamp", "date"):
+            kinds = ("int", "decimal", "timestamp", "date")
+            if len(types) != 1 or types[0].kind not in kinds or types[0].is_wide:
                 raise SchemaError(
                     f"{where}: a range with bounds needs an order by one column of whole numbers, decimals "
-                    "or times, to which the bounds are added"
+                    "of at most 18 digits, or times, to which the bounds are added"
                 )
         self.schema  # noqa: B018  # its types are checked with it
 

@@ -184,7 +184,7 @@ def _is_of_words(aggregate: Aggregate, over: Schema) -> bool:
     if aggregate.kind not in ("min", "max") or aggregate.column is None:
         return False
     type_ = over[aggregate.column].type
-    return type_.is_ordered and not type_.nullable
+    return type_.is_ordered and type_.words == 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,12 +7,15 @@ and a mean of one column share its limbs. `kernels/sums/components.py` defines c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ...aggregates import Aggregate, AggregateKind
+from ...columns.column_types import ColumnType
 from ...columns.schema import Schema
 from ...kernels.sums import accumulated as a
 from ...kernels.sums import components as c
+from ...kernels.sums.wide_totals import WIDE_DIGITS
 from ...operators.reduce import Accumulation
 from ..nodes import Accumulate
 
@@ -36,6 +39,9 @@ _SIZES: Final = {
     c.FLOAT_CUBE: c.FLOAT_CUBE_LIMBS,
     c.FLOAT_FOURTH: c.FLOAT_FOURTH_LIMBS,
 }
+_WIDE: Final = -1
+"""Stands for a kind of components: a whole number for each of two words."""
+
 _SPREADS: Final[dict[AggregateKind, int]] = {
     "variance": a.SAMPLE_VARIANCE,
     "stddev": a.SAMPLE_DEVIATION,
@@ -95,7 +101,7 @@ class _Planner:
             return [(a.COUNT, source, -1, 0, 0)]
         column = self._layouts[source][aggregate.column]
         words = self._layouts[source].words_of(aggregate.column)
-        flag, word = (words[0], words[1]) if column.type.nullable else (-1, words[0])
+        flag, word = words[0] if column.type.nullable else -1, words[-1]
         if aggregate.kind == "only":
             return [(a.TOTAL, self._component(source, c.WHOLE, each, -1), -1, 0, 0) for each in words]
         if aggregate.kind == "count_if":
@@ -109,6 +115,12 @@ class _Planner:
             return self._moment(source, aggregate.kind, (word, flag, gate))
         is_float, type_ = column.type.kind == "float", aggregate.type_in(self._layouts[source])
         limbs = c.FLOAT_LIMBS if is_float else c.WHOLE_LIMBS
+        if column.type.kind == "decimal" and aggregate.kind in ("sum", "avg"):
+            values = words[-column.type.value_words :]
+            entries = self._of_decimals(
+                source, aggregate.kind == "avg", (column.type, type_), values, (flag, gate)
+            )
+            return [(a.FLAG, 0, gate, 0, 0), *entries] if type_.nullable else entries
         if aggregate.kind in ("any", "all"):
             kind, what = (c.TRUE, a.ANY) if aggregate.kind == "any" else (c.FALSE, a.ALL)
             entry = (what, self._component(source, kind, word, flag), gate, 0, 0)
@@ -117,14 +129,12 @@ class _Planner:
             entry = (_SPREADS[aggregate.kind], at, gate, limbs, column.type.scale)
         else:
             at = self._component(source, c.FLOAT if is_float else c.WHOLE, word, flag)
-            is_decimal = column.type.kind == "decimal"
             if aggregate.kind == "avg":
-                digits = type_.scale - column.type.scale
-                entry = (a.DECIMAL_MEAN if is_decimal else a.MEAN, at, gate, limbs, digits)
+                entry = (a.MEAN, at, gate, limbs, 0)
             elif is_float:
                 entry = (a.FLOAT_TOTAL, at, gate, limbs, 0)
             else:
-                entry = (a.TOTAL, at, gate, int(is_decimal), 0)
+                entry = (a.TOTAL, at, gate, 0, 0)
         if not type_.nullable:
             return [entry]
         takes_two = aggregate.kind in ("variance", "stddev")
@@ -155,6 +165,46 @@ class _Planner:
         assert fourths == cubes + _SIZES[c.FLOAT_CUBE], "they are always planned together"
         places = (at, gate, squares, cubes)
         return [(a.FLAG_OF_SPREAD, *places), (_MOMENTS[kind], *places)]
+
+    def _of_decimals(
+        self,
+        source: int,
+        is_mean: bool,
+        types: tuple[ColumnType, ColumnType],
+        words: Sequence[int],
+        checks: tuple[int, int],
+    ) -> list[tuple[int, int, int, int, int]]:
+        """Return the entries of the words of a sum or mean of decimals.
+
+        types    of the column and of the answer
+        words    of the values, without the flag
+        checks   that flag, and the gate of the entries
+        """
+        (column, answer), (flag, gate) = types, checks
+        if column.is_wide:
+            at = self._of_two_words(source, words, flag)
+        else:
+            at = self._component(source, c.WHOLE, words[0], flag)
+        limbs, more = c.WHOLE_LIMBS * column.value_words, answer.scale - column.scale
+        if not answer.is_wide:
+            what = a.DECIMAL_MEAN if is_mean else a.TOTAL
+            return [(what, at, gate, 10**answer.precision - 1, more)]
+        if not is_mean:
+            parts, digits = (a.WIDE_TOTAL_HIGH, a.WIDE_TOTAL_LOW), answer.precision
+        else:
+            parts, digits = (a.WIDE_MEAN_HIGH, a.WIDE_MEAN_LOW), more + WIDE_DIGITS * answer.precision
+        return [(part, at, gate, limbs, digits) for part in parts]
+
+    def _of_two_words(self, source: int, words: Sequence[int], flag: int) -> int:
+        """Return the first component of a wide number: the limbs of its low words, then of its high words."""
+        at = self._components.get((source, _WIDE, words[0]))
+        if at is None:
+            at = self.size
+            self._components[source, _WIDE, words[0]] = at
+            for word in reversed(words):
+                self.makers[source].append((c.WHOLE, word, flag, self.size))
+                self.size += c.WHOLE_LIMBS
+        return at
 
     def _with_squares(self, source: int, is_float: bool, word: int, flag: int) -> int:
         """Return the component of a number whose squares are in the components behind it."""

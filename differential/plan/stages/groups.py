@@ -203,8 +203,11 @@ def _group_values(node: GroupValues, source: Lowered) -> GroupStage:
 
 
 def _part_of(call: WindowCall, columns: Schema) -> WindowPart:
-    kind = None if call.column is None else columns[call.column].type.kind
-    return WindowPart(call.kind, is_float=kind == "float", is_decimal=kind == "decimal", amount=call.amount)
+    of = None if call.column is None else columns[call.column].type
+    if of is None or of.kind != "decimal":
+        return WindowPart(call.kind, is_float=of is not None and of.kind == "float", amount=call.amount)
+    to = call.type_in(columns, "a window")
+    return WindowPart(call.kind, amount=call.amount, of=of, to=to if to.kind == "decimal" else None)
 
 
 def _sweep(node: Sweep, source: Lowered) -> GroupStage:

@@ -30,8 +30,10 @@ from differential.columns.overflow import (
     row_overflow,
     show_words,
 )
+from differential.columns.wide.wide_words import split_value
 from differential.errors import MultiplicityOverflowError, SumOverflowError
-from differential.kernels.sums.accumulated import DECIMAL_MEAN, TOTAL
+from differential.kernels.sums.accumulated import DECIMAL_MEAN, TOTAL, WIDE_TOTAL_HIGH, WIDE_TOTAL_LOW
+from differential.kernels.sums.components import LIMB
 from differential.operators.consolidate import ConsolidateMachine
 from differential.operators.join import LEFT, RIGHT, JoinMachine
 from differential.operators.reduce import Accumulation, Aggregates, GroupFunction, ReduceMachine
@@ -129,7 +131,7 @@ def test_sum_of_components_beyond_the_bits_for_partial_sums_is_refused_too() -> 
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_mean_that_has_too_many_digits_names_its_group_and_no_other(sign: int) -> None:
-    asked = Accumulation(((DECIMAL_MEAN, 1, 0, 2, 4),), 3, 1)
+    asked = Accumulation(((DECIMAL_MEAN, 1, 0, 10**18 - 1, 4),), 3, 1)
     machine = ReduceMachine(1, 1, GUARDS, asked)
     most = 10**14 - 1  # of one row: what it has more goes to other groups' means
     fits = [(3, 0, 0, 1), (3, 1, 0, sign * most), (5, 0, 0, 9), (5, 1, 0, sign * 9 * most)]
@@ -145,6 +147,18 @@ def test_mean_in_a_loop_that_has_too_many_digits_is_named_by_what_its_parts_coul
     error = mean_overflow(words, 1, (1, 0, 4), "avg(d)", show_words)
     assert error is not None and "avg(d) of the group with the words (4)" in str(error)
     assert mean_overflow(words[:, 1:2], 1, (1, 0, 4), "avg(d)", show_words) is None
+
+
+def test_sum_of_two_words_that_has_too_many_digits_names_its_group_and_no_other() -> None:
+    asked = Accumulation(tuple((what, 1, -1, 4, 20) for what in (WIDE_TOTAL_HIGH, WIDE_TOTAL_LOW)), 5, 1)
+    machine = ReduceMachine(1, 1, GUARDS, asked)
+    high, low = split_value(10**20 - 1)
+    limbs = [(1, low & LIMB), (2, low >> 32), (3, high)]
+    machine.recv(0, [as_words([(k, at, 0, n) for k in (3, 5) for at, n in [(0, 1), *limbs]], 4)])
+    assert advanced(machine, np.array([1])).tolist() == [[3, 5], [high] * 2, [low] * 2, [0] * 2, [1] * 2]
+    machine.recv(0, [as_words([(5, 1, 1, 1)], 4)])
+    with pytest.raises(SumOverflowError, match=r"of the group with the words \(5\) has more than 20 digits"):
+        advanced(machine, np.array([2]))
 
 
 def test_sum_counts_beyond_64_bits_are_refused() -> None:
@@ -249,8 +263,8 @@ def test_message_of_sums_and_pairs_says_nothing_of_what_fits() -> None:
         count_overflow(words, 1, "it", show_words)
     )
     assert count_overflow(words[:, 1:], 1, "it", show_words) is None
-    said = str(components_overflow(words[:, 2:], 1, 0, "it", show_words, is_decimal=False))
+    said = str(components_overflow(words[:, 2:], 1, 0, "it", show_words))
     assert "it of the group with the words (2) leaves 64 bits" in said
-    assert components_overflow(words[:, 3:], 1, 0, "it", show_words, is_decimal=False) is None
+    assert components_overflow(words[:, 3:], 1, 0, "it", show_words) is None
     pair = product_overflow(words[:, 3:], as_words([(2, 7, 0, MAX)], 4), 1, show_words)
     assert "a pair leaves 64 bits" in str(pair)

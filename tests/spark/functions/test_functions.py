@@ -35,6 +35,15 @@ FLOATS: list[object] = [
     105.99000000000001, 0.1 + 0.2, 1e17, 123456789.987654321, 9007199254740993.0, None,
 ]  # fmt: skip
 INTS: list[object] = [0, 1, -1, 7, -7, 15, 25, -25, 2**31, 2**53 + 1, None]
+WIDE_DECIMALS: list[object] = [
+    *(
+        Decimal(sign + digits)
+        for sign in ("", "-")
+        for digits in ("0.0001", "1.25", "7", "922337203685477.5808")
+    ),
+    *(Decimal(sign + "9" * 26 + ".9999") for sign in ("", "-")),
+    *(Decimal("0.0000"), None),
+]
 DECIMALS: list[object] = [Decimal("0.00"), Decimal("1.25"), Decimal("-1.25"), Decimal("-7.77"), None]
 DATES: list[object] = [
     dt.date(2024, 2, 29), dt.date(2023, 12, 31), dt.date(1969, 12, 31), dt.date(2024, 1, 31),
@@ -46,8 +55,8 @@ TIMES: list[object] = [
 ]  # fmt: skip
 COLUMNS: dict[str, tuple[str, list[object]]] = {
     "string": ("string", TEXTS), "float": ("double", FLOATS), "int": ("bigint", INTS),
-    "decimal(10, 2)": ("decimal(10, 2)", DECIMALS), "date": ("date", DATES),
-    "timestamp": ("timestamp", TIMES),
+    "decimal(10, 2)": ("decimal(10, 2)", DECIMALS), "decimal(30, 4)": ("decimal(30, 4)", WIDE_DECIMALS),
+    "date": ("date", DATES), "timestamp": ("timestamp", TIMES),
 }  # fmt: skip
 CALENDAR = (
     "year", "quarter", "month", "weekofyear", "dayofmonth", "day", "dayofyear", "hour", "minute", "second",
@@ -106,6 +115,15 @@ SAME: dict[str, list[str]] = {
         *(f"m.bround(x, {digits})" for digits in (0, 1, 2, 3, -1)),
         *(f"m.format_number(x, {digits})" for digits in (0, 1, 3)),
     ],
+    "decimal(30, 4)": [
+        *(f"m.{name}(x)" for name in ("abs", "floor", "ceil", "signum")),
+        *(f"m.{name}(x, {digits})" for name in ("round", "bround") for digits in (0, 3, 4, 9, -1, -26)),
+        *(f"x {op} lit(Decimal({other!r}))" for op in "+-*/" for other in ("1.05", "-0.007", "6.4")),
+        *(f"x {op} lit(3)" for op in "+-*/"), "lit(1) / (x + lit(Decimal('0.5')))",
+        "x - x / lit(7)", "x + lit(Decimal('1e20'))",
+        *(f"m.{name}(x, lit(Decimal('1.25')))" for name in ("least", "greatest", "coalesce", "nullif")),
+        "x.cast('double')", "x.cast('string')", "x.cast('decimal(38, 1)')", "m.format_number(x, 1)",
+    ],
     "date": [
         "m.unix_date(x)", "m.date_part(lit('QUARTER'), x)", "m.extract(lit('dow_iso'), x)",
         *(f"m.{n}(x)" for n in (*CALENDAR, *DAYS)),
@@ -161,7 +179,7 @@ def ours(written: str, kind: str, values: Sequence[object]) -> list[object]:
         # Ours takes what is constant in a function of texts as a text.
         return value if isinstance(value, str) and "m.con" not in written else lit(value)
 
-    expr = eval(written, {"m": dd, "dd": dd, "x": col.x, "lit": constant, "dt": dt})
+    expr = eval(written, {"m": dd, "dd": dd, "x": col.x, "lit": constant, "dt": dt, "Decimal": Decimal})
     rows = [(v.replace(tzinfo=dt.UTC) if isinstance(v, dt.datetime) else v,) for v in values]
     return list(map(plain, values_of(cast(Expr, expr), list(rows), Schema.of(f"x: {kind}?"))))
 
@@ -176,7 +194,10 @@ def test_same_as_spark_of_every_edge_value(spark: SparkSession, kind: str) -> No
     )
     x = F.col("x")
     written = SAME[kind]
-    columns = [cast("Column", eval(each, {"m": F, "x": x, "lit": F.lit, "dt": dt})) for each in written]
+    columns = [
+        cast("Column", eval(each, {"m": F, "x": x, "lit": F.lit, "dt": dt, "Decimal": Decimal}))
+        for each in written
+    ]
     theirs = frame.orderBy("at").select(*(each.alias(f"c{at}") for at, each in enumerate(columns))).collect()
     differ = [
         f"{each} of {value!r}: {mine!r} here, {plain(row[at])!r} in Spark"

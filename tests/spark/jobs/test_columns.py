@@ -27,10 +27,6 @@ def test_fields_are_those_of_the_frame_without_the_ones_that_say_when(spark: Spa
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        (
-            "cast(1 AS decimal(38, 10))",
-            r"is decimal\(38,10\), which .* col\('x'\).cast\('decimal\(18,10\)'\)",
-        ),
         ("map(array('a'), 1)", r"is map<array<string>,int>, which .* withColumn\('x', map_entries\('x'\)\)"),
         ("array(map(array('a'), 1))", r"is array<map<array<string>,int>>, which .* Write withColumn"),
         ("interval '1' day", r"is interval day, which .*cast\('string'\)\), or drop\('x'\)"),

@@ -224,8 +224,8 @@ def test_answers_of_all_types_come_back_as_they_were(
         "SELECT 1 AS k, array('x', null) AS tags, named_struct('a', 1L, 'b', array(2.5D)) AS pair, "
         "date'2024-01-02' AS d, cast(1.25 AS decimal(10, 2)) AS p, timestamp'2024-01-02 03:04:05.678' AS t, "
         "timestamp_ntz'2024-01-02 03:04:05' AS n, cast(null AS string) AS z, true AS b, X'00ff' AS y, "
-        "1.5D AS f "
-        "UNION ALL SELECT 2, null, null, null, null, null, null, 'z', null, null, null"
+        "1.5D AS f, cast('-9999999999999999999999999999.0123456789' AS decimal(38, 10)) AS w "
+        "UNION ALL SELECT 2, null, null, null, null, null, null, 'z', null, null, null, null"
     )
     answer = timely.spark.run(
         lambda rows: rows.filter(col.k > 0), {"rows": rows}, workers=two_workers

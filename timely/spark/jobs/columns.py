@@ -5,7 +5,7 @@ An input takes over names, types and nullability, so that users declare nothing 
     byte, short, int, long, float, double     int, float (64 bits)
     boolean, date, string, binary             the same
     timestamp, timestamp_ntz                  timestamp; the second is read as UTC, and comes back with a zone
-    decimal(p, s), p ≤ 18                     decimal(p, s)
+    decimal(p, s)                             the same
     array, struct, map                        the same; any, if a part is of a type that no column has
 
 In an answer, arrays, structs and maps are those of Arrow. A column of type `any` has its values packed by
@@ -34,7 +34,6 @@ _ANY = {b"differential.type": b"any"}
 """The metadata of a field of values of any kind, which are packed."""
 _TYPE_KEY = b"differential.type"
 
-_DIGITS_MAX = 18
 _TAKEN = (
     T.ByteType,
     T.ShortType,
@@ -48,6 +47,7 @@ _TAKEN = (
     T.TimestampType,
     T.TimestampNTZType,
     T.DateType,
+    T.DecimalType,
 )
 
 
@@ -128,11 +128,6 @@ def _mend(kind: T.DataType, name: str) -> str:
         return f"{column}.cast('string')): texts are compared byte by byte"
     if isinstance(kind, _TAKEN):
         return ""
-    if isinstance(kind, T.DecimalType):
-        if kind.precision <= _DIGITS_MAX:
-            return ""
-        scale = min(kind.scale, _DIGITS_MAX)
-        return f"{column}.cast('decimal({_DIGITS_MAX},{scale})')) if its values fit, or .cast('double')"
     if isinstance(kind, T.ArrayType):
         return _mend_inside(kind.elementType, name)
     if isinstance(kind, T.StructType):

@@ -14,7 +14,12 @@ import numpy as np
 
 from differential.columns.column_types import Bools, ColumnType, Floats, Int64s, floating, integer
 from differential.expressions.functions.function import NUMBERS, Function, Param, Values, always
-from differential.expressions.functions.numbers import float_function, power_of_ten
+from differential.expressions.functions.numbers import (
+    float_function,
+    power_of_ten,
+    rounded_decimals,
+    rounding_type,
+)
 
 __all__ = ["BITS"]
 
@@ -59,7 +64,9 @@ def _bround(
     values, type_ = columns[0], types[0]
     if type_.kind == "float":
         return _round_floats_to_even(cast("Floats", values), digits), None
-    words, drop = cast("Int64s", values), type_.scale - digits
+    if type_.kind == "decimal":
+        return rounded_decimals(values, type_, digits, to_even=True)
+    words, drop = cast("Int64s", values), -digits
     if drop <= 0:
         return words, None
     if drop > 18:
@@ -70,8 +77,7 @@ def _bround(
     quotient, rest = np.divmod(words, factor)
     above = factor - rest
     whole = quotient + ((rest > above) | ((rest == above) & (quotient % 2 == 1)))
-    largest = (10**type_.precision - 1 if type_.kind == "decimal" else (1 << 63) - 1) // factor
-    return whole * factor, np.abs(whole) <= largest
+    return whole * factor, np.abs(whole) <= ((1 << 63) - 1) // factor
 
 
 def _round_floats_to_even(values: Floats, digits: int) -> Floats:
@@ -116,6 +122,7 @@ BITS: Final = (
     _two_floats(np.arctan2, "atan2", "The angle, in radians, of the point (x, y), seen from (0, 0)."),
     _two_floats(np.hypot, "hypot", "The distance of the point (x, y) from (0, 0)."),
     Function(name="bround", family="numbers", accessor="", numpy=_bround, gives=lambda types: types[0],
+             gives_by=rounding_type,
              params=(Param("x", NUMBERS), Param("digits", ("int",), is_constant=True, is_optional=True)),
              may_lack=True, failure="leaves the digits that its type has", spark="bround",
              polars="round(mode='half_to_even')",

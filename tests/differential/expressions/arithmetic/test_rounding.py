@@ -90,7 +90,7 @@ def test_decimals_become_the_nearest_floats_and_come_back() -> None:
     ]
     assert values_of(col.p.cast("float"), rows, schema) == [90071992547409931.9, -1.5]
     assert values_of(col.q.cast("float"), rows, schema) == [9.00719925474099319, None]
-    assert values_of(col.p / 1, rows, schema) == [90071992547409931.9, -1.5]
+    assert values_of(col.p / 1.0, rows, schema) == [90071992547409931.9, -1.5]
     back = values_of(col.q.cast("float").cast("decimal(18, 15)"), rows, schema)
     assert back == [Decimal("9.007199254740993"), None]
 

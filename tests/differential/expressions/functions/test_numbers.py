@@ -32,11 +32,39 @@ def half_up(value: Decimal, digits: int) -> Decimal:
 def test_whole_numbers_and_decimals_round_halves_away_from_zero(rows: list[Row], digits: int) -> None:
     for column, at in ((col.i, 0), (col.p, 2)):
         expected = [half_up(Decimal(str(row[at])), digits) for row in rows]
-        if at == 2 and any(abs(value) >= 10**6 for value in expected):
-            with pytest.raises(RowError, match="leaves the digits"):
-                values_of(column.round(digits), rows, NUMBERS)
-        else:
-            assert values_of(column.round(digits), rows, NUMBERS) == expected
+        assert values_of(column.round(digits), rows, NUMBERS) == expected
+
+
+@pytest.mark.parametrize(
+    ("digits", "given", "rounded"),
+    [
+        (0, "1" + "9" * 35 + ".50", "2" + "0" * 35),
+        (1, "-" + "9" * 36 + ".95", "-1" + "0" * 36 + ".0"),
+        (-36, "5" + "0" * 35 + ".00", "1" + "0" * 36),
+        (-36, "4" + "9" * 35 + ".99", "0"),
+        (5, "1.25", "1.25"),
+    ],
+)
+def test_decimals_of_two_words_round_in_the_type_that_spark_gives(
+    digits: int, given: str, rounded: str
+) -> None:
+    schema = Schema.of("w: decimal(38, 2)")
+    (found,) = values_of(col.w.round(digits), [(Decimal(given),)], schema)
+    assert found == Decimal(rounded)
+    type_ = {0: "decimal(37, 0)", 1: "decimal(38, 1)", -36: "decimal(37, 0)", 5: "decimal(38, 2)"}[digits]
+    assert str(col.w.round(digits).type_in(schema)) == type_
+    assert values_of(dd.bround(col.w, -1), [(Decimal(25),), (Decimal(35),)], schema) == [20, 40]
+
+
+def test_whole_parts_of_decimals_are_ints_where_they_fit() -> None:
+    schema = Schema.of("w: decimal(38, 2), n: decimal(19, 1)")
+    low = -Decimal("9" * 18 + ".9")
+    rows: list[Row] = [(Decimal("9" * 36 + ".01"), low), (Decimal("-0.01"), Decimal("0.5"))]
+    assert values_of(col.w.ceil(), rows, schema) == [Decimal(10**36), Decimal(0)]
+    assert values_of(col.w.floor(), rows, schema) == [Decimal(10**36 - 1), Decimal(-1)]
+    assert values_of(col.n.floor(), rows, schema) == [-(10**18), 0]
+    assert values_of(col.w.sign(), rows, schema) == [1, -1]
+    assert len(set(values_of(dd.hash(col.w), rows, schema))) == 2
 
 
 @given(rows_of_numbers)

@@ -60,7 +60,11 @@ def _evaluated(
     made = sort_consolidate(c.components_of(rows, 0, makers))
     totals = np.zeros(400, np.int64)
     totals[made[0]] = made[2]
-    sizes = [int(is_decimal) if what == a.TOTAL else limbs for what in asked]
+    largest = 10**18 - 1
+    sizes = [
+        largest if what == a.DECIMAL_MEAN else is_decimal * largest if what == a.TOTAL else limbs
+        for what in asked
+    ]
     columns = [(what, 1, 0, size, digits, 400, 1) for what, size in zip(asked, sizes, strict=True)]
     table = np.array(columns, np.int64).T.copy()
     if totals[0] == 0:

@@ -22,14 +22,36 @@ from differential.linear.chain import LinearChain
 from differential.linear.failures.raising import can_raise
 
 SCHEMA = Schema.of(
-    "i: int, j: int?, f: float, g: float?, s: string?, d: decimal(18, 2), e: decimal(18, 6)?, t: date"
+    "i: int, j: int?, f: float, g: float?, s: string?, d: decimal(18, 2), e: decimal(18, 6)?, t: date, "
+    "w: decimal(38, 2)"
 )
 LARGEST = Decimal("9999999999999999.99")
+WIDEST = Decimal("9" * 36 + ".99")
 ROWS: list[Row] = [
-    (0, None, 0.0, None, None, Decimal(0), None, dt.date(1, 1, 1)),
-    (-(2**63), -1, float("inf"), float("nan"), "", -LARGEST, Decimal("0.000001"), dt.date(9999, 12, 31)),
-    (2**63 - 1, 2**63 - 1, -0.0, -1e308, "x", LARGEST, Decimal("999999999999.999999"), dt.date(1970, 1, 1)),
-    (-1, 0, 1e308, 5e-324, "9" * 30, Decimal("-0.01"), Decimal(-1), dt.date(2024, 2, 29)),
+    (0, None, 0.0, None, None, Decimal(0), None, dt.date(1, 1, 1), Decimal(0)),
+    (
+        -(2**63),
+        -1,
+        float("inf"),
+        float("nan"),
+        "",
+        -LARGEST,
+        Decimal("0.000001"),
+        dt.date(9999, 12, 31),
+        WIDEST,
+    ),
+    (
+        2**63 - 1,
+        2**63 - 1,
+        -0.0,
+        -1e308,
+        "x",
+        LARGEST,
+        Decimal("999999999999.999999"),
+        dt.date(1970, 1, 1),
+        -LARGEST,
+    ),
+    (-1, 0, 1e308, 5e-324, "9" * 30, Decimal("-0.01"), Decimal(-1), dt.date(2024, 2, 29), LARGEST),
 ]
 
 SAFE: list[Expr] = [
@@ -51,6 +73,15 @@ SAFE: list[Expr] = [
     col.i.cast("int?"),
     col.s.fill_null("none"),
     dd.max_of(col.f, col.g),
+    dd.max_of(col.d, col.e, col.i),
+    col.d + col.d,
+    col.d * 3,
+    -col.w,
+    abs(col.d),
+    col.w == col.e,
+    col.d.cast("int"),
+    col.d.cast("decimal(19, 2)"),
+    when(col.d > col.i).then(col.w).otherwise(col.i),
 ]
 
 RISKY: list[tuple[Expr, int]] = [
@@ -64,7 +95,12 @@ RISKY: list[tuple[Expr, int]] = [
     (col.j // col.j, 3),
     (col.s.cast("int"), 1),
     (col.f.cast("int"), 1),
-    (col.d + col.d, 2),
+    (col.w + col.w, 1),
+    (col.w * 10, 1),
+    (col.d / col.d, 0),
+    (col.d % col.d, 0),
+    (col.w.cast("int"), 1),
+    (col.d.cast("decimal(18, 3)"), 1),
 ]
 
 

@@ -28,7 +28,7 @@ from differential.operators.between.evolution import (
 
 OLD = Schema.of("a: int, price: decimal(5, 2), name: string, gone: float, b: bool?")
 NEW = Schema.of(
-    "b: bool?, more: string, name: string?, price: decimal(12, 4)?, a: int?, at: timestamp?, n: int"
+    "b: bool?, more: string, name: string?, price: decimal(22, 4)?, a: int?, at: timestamp?, n: int"
 )
 DEFAULTS = pa.table({"more": ["x" * 40], "n": pa.array([-7], pa.int64())})
 VALUES = st.tuples(

@@ -17,10 +17,22 @@ from reference.words import Row, accumulated, as_words, beyond, closure_of, rows
 from strategies_words import CODES, RandomHistory
 
 from differential.columns.overflow import show_words
+from differential.columns.wide.wide_words import split_value
 from differential.errors import MultiplicityOverflowError, SumOverflowError
-from differential.kernels.sums.accumulated import COUNT, DECIMAL_LARGEST, DECIMAL_MEAN, TOTAL
+from differential.kernels.sums.accumulated import (
+    COUNT,
+    DECIMAL_MEAN,
+    TOTAL,
+    WIDE_MEAN_HIGH,
+    WIDE_MEAN_LOW,
+    WIDE_TOTAL_HIGH,
+    WIDE_TOTAL_LOW,
+)
+from differential.kernels.sums.wide_totals import WIDE_DIGITS
 from differential.operators.reduce import Accumulation, ReduceMachine
 from differential.operators.reducing.overflowing import FailedGroup
+
+LARGEST = 10**18 - 1
 
 Word = Callable[[tuple[int, ...]], int | None]
 """From the components of a group to a word of its answer; None: it does not fit."""
@@ -34,17 +46,37 @@ def total(components: tuple[int, ...]) -> int | None:
 
 def decimal_total(components: tuple[int, ...]) -> int | None:
     number = _number(components)
-    return number if abs(number) <= DECIMAL_LARGEST else None
+    return number if abs(number) <= LARGEST else None
 
 
-def decimal_mean(components: tuple[int, ...]) -> int | None:
+def decimal_mean(components: tuple[int, ...], largest: int = LARGEST) -> int | None:
     """The total by the count, with four digits more; halves away from zero."""
     above, below = _number(components) * 10**4, components[0]
     whole, rest = divmod(abs(above), abs(below))
     mean = whole + (2 * rest >= abs(below))
-    if mean > DECIMAL_LARGEST:
+    if mean > largest:
         return None
     return mean if (above < 0) == (below < 0) else -mean
+
+
+def wide_total(word: int) -> Word:
+    """A word of a total of 20 digits."""
+
+    def of(components: tuple[int, ...]) -> int | None:
+        number = _number(components)
+        return split_value(number)[word] if abs(number) < 10**20 else None
+
+    return of
+
+
+def wide_mean(word: int) -> Word:
+    """A word of a mean of 20 digits."""
+
+    def of(components: tuple[int, ...]) -> int | None:
+        mean = decimal_mean(components, 10**20 - 1)
+        return None if mean is None else split_value(mean)[word]
+
+    return of
 
 
 def count(components: tuple[int, ...]) -> int | None:
@@ -57,8 +89,19 @@ def _number(components: tuple[int, ...]) -> int:
 
 SUMS: dict[str, list[tuple[tuple[int, int, int, int, int], Word]]] = {
     "count and total": [((COUNT, 0, -1, 0, 0), count), ((TOTAL, 1, -1, 0, 0), total)],
-    "decimals": [((TOTAL, 1, -1, 1, 0), decimal_total), ((DECIMAL_MEAN, 1, 0, 3, 4), decimal_mean)],
-    "two totals": [((TOTAL, 1, -1, 0, 0), total), ((TOTAL, 1, -1, 1, 0), decimal_total)],
+    "decimals": [
+        ((TOTAL, 1, -1, LARGEST, 0), decimal_total),
+        ((DECIMAL_MEAN, 1, 0, LARGEST, 4), decimal_mean),
+    ],
+    "wide totals": [
+        ((WIDE_TOTAL_HIGH, 1, -1, 2, 20), wide_total(0)),
+        ((WIDE_TOTAL_LOW, 1, -1, 2, 20), wide_total(1)),
+    ],
+    "wide means": [
+        ((WIDE_MEAN_HIGH, 1, 0, 2, 4 + 20 * WIDE_DIGITS), wide_mean(0)),
+        ((WIDE_MEAN_LOW, 1, 0, 2, 4 + 20 * WIDE_DIGITS), wide_mean(1)),
+    ],
+    "two totals": [((TOTAL, 1, -1, 0, 0), total), ((TOTAL, 1, -1, LARGEST, 0), decimal_total)],
 }
 
 

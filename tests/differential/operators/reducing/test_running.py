@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from differential.columns.column_types import Int64s
+from differential.columns.column_types import Int64s, decimal
 from differential.operators.reducing.frames import part_answers
 from differential.operators.reducing.running import run_states, states_at
 from differential.operators.reducing.window_parts import (
@@ -27,7 +27,9 @@ PARTS = (
     WindowPart("count"),
     WindowPart("count", value=2, flag=1),
     WindowPart("sum", value=2, flag=1),
-    WindowPart("sum", value=2, flag=1, is_decimal=True),
+    WindowPart("sum", value=2, flag=1, of=decimal(18, 2), to=decimal(28, 2)),
+    WindowPart("sum", value=2, flag=1, of=decimal(18, 2), to=decimal(18, 2)),
+    WindowPart("avg", value=2, flag=1, of=decimal(18, 2), to=decimal(22, 6)),
     WindowPart("avg", value=2, flag=1),
     WindowPart("sum", value=3, is_float=True),
     WindowPart("avg", value=3, is_float=True),

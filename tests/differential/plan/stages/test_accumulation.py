@@ -56,8 +56,13 @@ def test_squares_come_behind_the_numbers() -> None:
 
 def test_means_of_decimals_say_how_many_digits_they_have_more_and_spreads_how_many_there_are() -> None:
     plans = _plans(dd.avg("d"), dd.stddev("d", sample=False), dd.sum("d"))
-    assert [what[0] for what in plans.accumulation.formulas] == [a.DECIMAL_MEAN, a.DEVIATION, a.TOTAL]
-    assert [what[4] for what in plans.accumulation.formulas] == [4, 2, 0]
+    assert [what[0] for what in plans.accumulation.formulas] == [
+        a.DECIMAL_MEAN,
+        a.DEVIATION,
+        a.WIDE_TOTAL_HIGH,
+        a.WIDE_TOTAL_LOW,
+    ]
+    assert [what[4] for what in plans.accumulation.formulas] == [4, 2, 19, 19]
     assert len({what[1] for what in plans.accumulation.formulas}) == 1, "all of the same numbers"
 
 

@@ -1,0 +1,1 @@
+"""Values that take two words: decimals of more than 18 digits."""

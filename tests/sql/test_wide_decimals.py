@@ -1,0 +1,225 @@
+"""Decimals of two words through whole dataflows: what DuckDB says of the rows as they are then.
+
+Its `avg` of decimals is a float; Python's fractions say the means, and the loop's rows.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+from reference.collection import accumulated_at
+from reference.dataflow import Cluster
+from sql.judge import Judge, differences
+
+import differential as dd
+import timely
+from differential import Collection, col
+from timely.building.dataflow import Dataflow
+
+EPOCHS = 3
+SCHEMA = dd.Schema.of("k: int, w: decimal(28, 6), v: decimal(34, 2)?, p: decimal(9, 3)")
+
+Row = tuple[int, Decimal, Decimal | None, Decimal]
+Stays = tuple[Row, int, int]
+"""A row, and the epochs in which it is there: from the first, up to and without the last."""
+
+
+def _decimals(digits: int, scale: int) -> st.SearchStrategy[Decimal]:
+    end = 10**digits - 1
+    words = st.one_of(
+        st.integers(-2, 2), st.sampled_from([end, -end, 2**63, -(2**63) - 1]), st.integers(-end, end)
+    )
+    return words.map(lambda word: Decimal((int(word < 0), tuple(map(int, str(abs(word)))), -scale)))
+
+
+ROWS = st.tuples(
+    st.integers(0, 2), _decimals(26, 6), st.none() | _decimals(34, 2), st.integers(-999, 999).map(Decimal)
+)
+STAYS = st.tuples(ROWS, st.integers(0, EPOCHS - 1), st.integers(1, EPOCHS)).filter(lambda it: it[1] < it[2])
+
+
+def _build(flow: Dataflow) -> None:
+    rows = dd.input(flow, "rows", SCHEMA)
+    rows.group_by("k").agg(
+        w=dd.sum("w"),
+        v=dd.sum("v"),
+        product=dd.sum(col.w * col.p),
+        least=dd.min("w"),
+        most=dd.max("v"),
+        number=dd.count_distinct("v"),
+        last=dd.argmax("w", by="v"),
+    ).output("groups")
+    rows.agg(w=dd.sum("w"), v=dd.sum("v"), n=dd.count("v")).output("all")
+    rows.group_by("k").agg(w=dd.avg("w"), v=dd.avg("v"), p=dd.avg("p")).output("means")
+    rows.group_by("w", "v").agg(n=dd.count()).output("keyed")
+    rows.select("k", "w").join(rows.select("w", q=col.p), on="w").output("joined")
+    rows.top_k(1, by=[col.v.desc(nulls_last=True), "w"], keys=["k"]).select("k", "v", "w").output("top")
+    in_order = rows.over("k", by="w").with_columns(s=dd.sum("v"), q=dd.sum("p"), m=dd.max("v"), n=dd.min("w"))
+    in_order.select("k", "w", "s", "q", "m", "n").output("windows")
+    rows.filter(col.v > col.w, col.w != Decimal("0.000001")).select("k", "v").distinct().output("filtered")
+
+    def step(reached: Collection) -> Collection:
+        further = reached.filter(col.k < 4).select(k=col.k + 1, w=-col.w)
+        return rows.select("k", "w").concat(further).group_by("k").agg(w=dd.max("w"))
+
+    rows.select("k", "w").filter(col.k < 0).iterate(step).output("loop")
+
+
+QUERIES = {
+    "groups": "SELECT k, sum(w), sum(v), sum(w * p), min(w), max(v), count(DISTINCT v), "
+    "(SELECT min(w) FROM rows s WHERE s.k = r.k AND s.v = max(r.v)) FROM rows r GROUP BY k",
+    "all": "SELECT sum(w), sum(v), count(v) FROM rows",
+    "keyed": "SELECT w, v, count(*) FROM rows GROUP BY w, v",
+    "joined": "SELECT w, k, q FROM rows JOIN (SELECT w, p AS q FROM rows) USING (w)",
+    "top": "SELECT k, v, w FROM rows "
+    "QUALIFY row_number() OVER (PARTITION BY k ORDER BY v DESC NULLS LAST, w) = 1",
+    "windows": "SELECT k, w, sum(v) OVER x, sum(p) OVER x, max(v) OVER x, min(w) OVER x FROM rows "
+    "WINDOW x AS (PARTITION BY k ORDER BY w)",
+    "filtered": "SELECT DISTINCT k, v FROM rows WHERE v > w AND w <> 0.000001",
+}
+
+
+def _half_up(number: Fraction, scale: int) -> Decimal:
+    whole = (2 * abs(number) * 10**scale + 1) // 2
+    sign = int(number < 0 and whole > 0)
+    return Decimal((sign, tuple(map(int, str(whole))), -scale))
+
+
+def _means(rows: list[Row]) -> Counter[tuple[object, ...]]:
+    means: Counter[tuple[object, ...]] = Counter()
+    for k in {row[0] for row in rows}:
+        columns = list(zip(*(row[1:] for row in rows if row[0] == k), strict=True))
+        mean: list[object] = [k]
+        for values, scale in zip(columns, (10, 6, 7), strict=True):
+            there = [Fraction(value) for value in values if value is not None]
+            mean.append(_half_up(sum(there, Fraction()) / len(there), scale) if there else None)
+        means[tuple(mean)] = 1
+    return means
+
+
+def _looped(rows: list[Row]) -> Counter[tuple[object, ...]]:
+    """The fixed point of the loop: a key's greatest value, and the negative of that of the key before."""
+    best: dict[int, Decimal] = {}
+    for k in range(5):
+        values = [row[1] for row in rows if row[0] == k]
+        values += [best[k - 1].copy_negate() + 0] if k - 1 in best else []
+        if values:
+            best[k] = max(values)
+    return Counter(best.items())
+
+
+@given(st.lists(STAYS, max_size=10), st.integers(1, 3))
+@example([((0, Decimal(10) ** 20, Decimal(10) ** 31, Decimal(1)), at, 3) for at in (0, 1, 1)], 2)
+@example([((0, Decimal(0), None, Decimal(0)), 0, 2), ((0, Decimal("-0.000001"), None, Decimal(3)), 1, 2)], 1)
+def test_rows_of_wide_decimals_come_and_go_as_in_sql(contents: list[Stays], workers: int) -> None:
+    cluster = Cluster(_build, workers=workers)
+    for number, (row, first, stop) in enumerate(contents):
+        cluster.change("rows", [(row, 1)], first, worker=number % workers)
+        cluster.change("rows", [(row, -1)], stop, worker=(number + 1) % workers)
+    cluster.seal(EPOCHS)
+    cluster.run()
+    judge = Judge()
+    for epoch in range(EPOCHS):
+        rows = [row for row, first, stop in contents if first <= epoch < stop]
+        judge.tell("rows", SCHEMA, rows)
+        for name, sql in QUERIES.items():
+            have = accumulated_at(cluster.changes(name), (epoch,))
+            assert differences(have, judge.answer(sql)) == ([], []), name
+        assert accumulated_at(cluster.changes("means"), (epoch,)) == _means(rows)
+        assert accumulated_at(cluster.changes("loop"), (epoch,)) == _looped(rows)
+    judge.close()
+
+
+def _pricing(flow: Dataflow) -> None:
+    """Query 1 of TPC-H, with the types that its tables have in Spark."""
+    lines = dd.input(
+        flow,
+        "lineitem",
+        "flag: string, quantity: decimal(15, 2), price: decimal(15, 2), discount: decimal(15, 2), "
+        "tax: decimal(15, 2)",
+    )
+    lines.group_by("flag").agg(
+        quantity=dd.sum("quantity"),
+        base=dd.sum("price"),
+        reduced=dd.sum(col.price * (1 - col.discount)),
+        charge=dd.sum(col.price * (1 - col.discount) * (1 + col.tax)),
+        mean=dd.avg("price"),
+        n=dd.count(),
+    ).output("pricing")
+
+
+def test_pricing_summary_of_tpch_has_the_types_of_spark_and_fits() -> None:
+    rng = random.Random(5)
+
+    def cents(end: int) -> Decimal:
+        return Decimal(rng.randrange(end)).scaleb(-2)
+
+    lines = [(rng.choice("ANR"), cents(5_100), cents(10**15), cents(11), cents(9)) for _ in range(2_000)]
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(_pricing)
+        flow.input("lineitem").insert(lines)
+        flow.input("lineitem").remove(lines[:500])
+        flow.seal(wait=True)
+        table = flow.output("pricing").snapshot()
+    types = [str(field.type) for field in table.schema][1:-1]
+    assert types == [f"decimal128({of})" for of in ("25, 2", "25, 2", "38, 4", "38, 6", "19, 6")]
+    judge = Judge()
+    schema = dd.Schema.of(
+        "flag: string, q: decimal(15, 2), p: decimal(15, 2), d: decimal(15, 2), t: decimal(15, 2)"
+    )
+    judge.tell("lines", schema, lines[500:])
+    have = Counter(tuple(row.values()) for row in table.drop_columns(["mean"]).to_pylist())
+    reduced = "CAST(p AS DECIMAL(28, 2)) * (1 - d)"
+    charge = f"sum({reduced}), sum({reduced} * (1 + t))"
+    sql = f"SELECT flag, sum(q), sum(p), {charge}, count(*) FROM lines GROUP BY flag"
+    assert differences(have, judge.answer(sql)) == ([], [])
+    judge.close()
+    for row in table.to_pylist():
+        prices = [Fraction(line[2]) for line in lines[500:] if line[0] == row["flag"]]
+        assert row["mean"] == _half_up(sum(prices, Fraction()) / len(prices), 6)
+
+
+def _paths(flow: Dataflow) -> None:
+    edges = dd.input(flow, "edges", "a: decimal(25, 1), b: decimal(25, 1), cost: decimal(20, 0)?")
+    starts = dd.input(flow, "starts", "a: decimal(25, 1)")
+
+    def reached(nodes: Collection) -> Collection:
+        return nodes.concat(nodes.join(edges, on="a").select(a=col.b)).distinct()
+
+    def nearest(nodes: Collection) -> Collection:
+        far = (col.far + col.cost.fill_null(1)).cast("decimal(30, 0)")
+        further = nodes.join(edges, on="a").select(a=col.b, far=far)
+        return nodes.concat(further).group_by("a").agg(far=dd.min("far"))
+
+    starts.iterate(reached).output("reached")
+    starts.select("a", far=dd.lit(0).cast("decimal(30, 0)")).iterate(nearest).output("nearest")
+
+
+def test_loops_find_the_nodes_and_the_cheapest_ways_that_python_finds() -> None:
+    rng, edges = random.Random(3), list[tuple[Decimal, Decimal, Decimal | None]]()
+    nodes = [Decimal(sign + f"1{'0' * zeros}.1") for sign in ("", "-") for zeros in (0, 18, 19, 23)]
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow = cluster.install(_paths)
+        flow.input("starts").insert([(nodes[0],)])
+        for _ in range(12):
+            costs = [None, Decimal(5), Decimal(10**19), Decimal(10**20 - 1)]
+            more = [(rng.choice(nodes), rng.choice(nodes), rng.choice(costs)) for _ in range(3)]
+            gone = [edges.pop(rng.randrange(len(edges))) for _ in range(rng.randint(0, len(edges) // 2))]
+            edges += more
+            flow.input("edges").insert(more)
+            flow.input("edges").remove(gone)
+            flow.seal(wait=True)
+            far: dict[Decimal, int] = {nodes[0]: 0}
+            for _ in nodes:
+                for a, b, cost in edges:
+                    if a in far:
+                        way = far[a] + (1 if cost is None else int(cost))
+                        far[b] = min(far.get(b, way), way)
+            found = {row["a"]: row["far"] for row in flow.output("nearest").snapshot().to_pylist()}
+            assert found == far
+            assert {row["a"] for row in flow.output("reached").snapshot().to_pylist()} == far.keys()
