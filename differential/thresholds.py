@@ -12,6 +12,7 @@ from typing import Final
 
 __all__ = [
     "BESIDE_ROWS_MAX",
+    "CUBE_KEYS_MAX",
     "CUT_ROWS_MIN",
     "DIRECTORY_ROWS_MIN",
     "ENCODED_ROWS_MAX",
@@ -184,6 +185,12 @@ SLOT_LOOSE_ROWS_MAX: Final = 1 << 14
 SPAN_SUMMED_ROWS_MIN: Final = 512
 """Rows that a span of very many epochs has left in a trace, from which on they are summed. Summing takes 70
 µs for 16 to 1,024 rows; otherwise lookups meet them at each of their times. Not measured by itself."""
+
+# Groups by several sets of keys.
+
+CUBE_KEYS_MAX: Final = 10
+"""Keys of a cube; with more it is refused. Not measured: a cube of ten keys has 1,024 sets, each with its own
+operators, and one of twenty has a million."""
 
 # Joins that balance themselves (`balance="auto"`), measured by CPU time of the busiest worker process.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Final, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from timely.user_code.call_site import call_site
 from timely.user_code.offered import Offered
@@ -22,14 +22,13 @@ from ..columns.column_types import ColumnType
 from ..errors import SchemaError
 from ..expressions.expression import Aliased, ColumnRef, Expr, ExprLike, lit
 from ..plan.nodes import Concat, Select
+from ..thresholds import CUBE_KEYS_MAX
 from .groups import Grouped, GroupOperators, named_aggregates
 from .handle import Handle
 
 __all__ = ["GroupedBySets", "SubtotalOperators"]
 
 _Key = str | Expr | Aliased
-_CUBE_KEYS_MAX: Final = 10
-"""A cube of so many keys has 1,024 sets, each with its own operators."""
 
 C = TypeVar("C", bound=Handle)
 
@@ -51,9 +50,9 @@ class SubtotalOperators(GroupOperators):
         """Groups by each subset of the keys, from all of them to none; follow with `agg`."""
         grouped = self.group_by(*keys, balance=None, **named)
         count = len(grouped.keys)
-        if count > _CUBE_KEYS_MAX:
+        if count > CUBE_KEYS_MAX:
             raise SchemaError(
-                f"cube ({call_site()}) of {count} keys has {2**count:,} sets; it takes {_CUBE_KEYS_MAX} keys "
+                f"cube ({call_site()}) of {count} keys has {2**count:,} sets; it takes {CUBE_KEYS_MAX} keys "
                 "at most. Name the sets that are wanted: grouping_sets([('a', 'b'), ('a',)], 'a', 'b')"
             )
         sets = [each for size in range(count, -1, -1) for each in combinations(grouped.keys, size)]

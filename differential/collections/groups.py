@@ -312,11 +312,11 @@ def _key(key: object) -> str:
 
 def named_aggregates(unnamed: tuple[object, ...], named: Mapping[str, object]) -> dict[str, Aggregate]:
     """Return the aggregates of a call of `agg`, by name; raise SchemaError for anything else."""
-    given = {**_by_alias(unnamed, named), **named}
-    if not given:
+    requested = {**_by_alias(unnamed, named), **named}
+    if not requested:
         raise SchemaError("agg needs at least one aggregate, as in agg(n=dd.count())")
     aggregates: dict[str, Aggregate] = {}
-    for name, aggregate in given.items():
+    for name, aggregate in requested.items():
         if not isinstance(aggregate, Aggregate):
             raise SchemaError(
                 f"agg({name}=…) takes dd.count(), dd.sum('x'), dd.min('x') or dd.max('x'), "

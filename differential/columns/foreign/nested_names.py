@@ -1,4 +1,4 @@
-"""Of which parts does the type of a nested value consist, as texts, Arrow, Spark or Polars write it?
+"""The parts of the type of a nested value, as texts, Arrow, Spark or Polars write it.
 
     array<T>  list<T>            T is the type of the elements
     map<K, V>                    the keys, never null, and the values
@@ -88,9 +88,9 @@ def nested_parts(text: str) -> Nested[str] | None:
     fields = [_FIELD.fullmatch(part) for part in parts]
     if any(field is None for field in fields):
         return None
-    found = [field for field in fields if field is not None]
-    names = tuple(field[1].replace("``", "`") if field[1] is not None else field[2] for field in found)
-    return Nested("struct", [field[3] for field in found], names)
+    matched = [field for field in fields if field is not None]
+    names = tuple(field[1].replace("``", "`") if field[1] is not None else field[2] for field in matched)
+    return Nested("struct", [field[3] for field in matched], names)
 
 
 def nested_arrow(arrow: pa.DataType) -> Nested[tuple[pa.DataType, bool]]:

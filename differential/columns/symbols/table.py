@@ -19,9 +19,9 @@ At ten million values a collision has a chance of one in 370,000.
 
 A table grows by about 200 bytes and the value for each different value, and forgets values that nothing
 refers to any more. When it has many entries, or values of many bytes, the worker asks everything on it that
-holds words, and the table drops entries that nothing uses (`kernels/rows/marking.py`; who is asked, and when:
-`timely/running/forgetting.py`). A value that comes again gets the same word. Between workers this needs care:
-a peer that believes a word to be known here sends rows without its entry.
+holds words, and the table drops entries that nothing uses (`kernels/rows/marking.py`, and for the holders and
+the moment `timely/running/forgetting.py`). A value that comes again gets the same word. Between workers this
+needs care: a peer that believes a word to be known here sends rows without its entry.
 
     forgetting  call `begin`: from now on, until the end, the table notes what it sends and learns
                 tell all peers to believe nothing; they `withdraw` what they believe, and reply
@@ -155,7 +155,7 @@ class SymbolTable:
 
     def intern_strings(self, values: Sequence[str | bytes]) -> Int64s:
         """`intern` for text or bytes only; a value that is in the table costs one dictionary lookup."""
-        if len(values) > _MOVED and SPILL.place is not None:  # some at a time, of which some go to files
+        if len(values) > _MOVED and SPILL.place is not None:  # piece by piece, as each may move some to files
             pieces = [values[first : first + _MOVED] for first in range(0, len(values), _MOVED)]
             return np.concatenate([self.intern_strings(piece) for piece in pieces])
         word_of = self._words.get

@@ -22,7 +22,7 @@ __all__ = ["arithmetic", "comparison", "in_type", "membership", "of_sign", "scal
 _WORD_MAX: Final = (1 << 63) - 1
 _WORD_MIN: Final = -_WORD_MAX - 1
 
-Fail: TypeAlias = Callable[[Int64s, Bools, str], None]
+_Fail: TypeAlias = Callable[[Int64s, Bools, str], None]
 """Raises the error about the first of the rows that are true: their words, and why they fail."""
 
 
@@ -31,7 +31,7 @@ def _numbers_of(values: Natural, type_: ColumnType) -> Numbers:
     return Numbers(cast("Int64s", values), type_.scale, type_.is_wide)
 
 
-def arithmetic(op: str, parts: Sequence[CompiledExpression], to: ColumnType, fail: Fail) -> Evaluate:
+def arithmetic(op: str, parts: Sequence[CompiledExpression], to: ColumnType, fail: _Fail) -> Evaluate:
     """Return the run of + - * / % //; rows without a result, and not null, go to `fail`."""
     (left, right), (left_type, right_type) = (part.run for part in parts), (part.type for part in parts)
     why = "leaves 64 bits" if to.kind == "int" else f"has more than {to.precision} digits"
@@ -54,7 +54,7 @@ def arithmetic(op: str, parts: Sequence[CompiledExpression], to: ColumnType, fai
     return run
 
 
-def _without_zeros(values: Natural, valid: Bools | None, words: Int64s, fail: Fail) -> Natural:
+def _without_zeros(values: Natural, valid: Bools | None, words: Int64s, fail: _Fail) -> Natural:
     """Return divisors with 1 where they are 0, which may only be below a null."""
     is_zero: Bools = values == 0 if values.ndim < 2 else (values[0] == 0) & (values[1] == 0)
     if not is_zero.any():
@@ -66,7 +66,7 @@ def _without_zeros(values: Natural, valid: Bools | None, words: Int64s, fail: Fa
 
 
 def comparison(op: str, parts: Sequence[CompiledExpression]) -> Evaluate:
-    """Return the run of a comparison of which one side is wide; the scales may be any."""
+    """Return the run of a comparison with a wide side; the scales may be any."""
     (left, right), (left_type, right_type) = (part.run for part in parts), (part.type for part in parts)
 
     def run(words: Int64s) -> Pair:

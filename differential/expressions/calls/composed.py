@@ -20,7 +20,7 @@ from differential.expressions.expression import (
     lit,
     when,
 )
-from differential.expressions.functions.json_types import type_of_json, type_text_of
+from differential.expressions.functions.families.json_types import type_of_json, type_text_of
 from timely.user_code.call_site import call_site
 
 __all__ = [

@@ -15,7 +15,17 @@ from differential.kernels.overflow import magnitude, wrapped_subtract
 from differential.kernels.sums.limbs import HEADROOM, divided, extent, multiply_by_tens, settle
 from progress.compiled.kernel import Int64s, kernel
 
-__all__ = ["WIDE_DIGITS", "WIDE_LIMBS", "wide_mean", "wide_total"]
+__all__ = [
+    "WIDE_DIGITS",
+    "WIDE_LIMBS",
+    "divide",
+    "is_less",
+    "limit_of",
+    "small_total",
+    "wide_mean",
+    "wide_total",
+    "word_of",
+]
 
 WIDE_LIMBS: Final = 4
 """Limbs of a total of two words a value."""

@@ -111,16 +111,22 @@ def value_at(
 
 
 @kernel
-def places_of(kind: int, fraction: float, count: int) -> tuple[int, int, float]:
-    """Return the places between which an answer is, and how far it is from the first to the second."""
+def places_of(kind: int, fraction: Int64s, count: int, far: Int64s) -> tuple[int, int]:
+    """Return the places between which an answer is.
+
+    fraction   one word, the bits of the fraction of the way from the first value to the last
+    far        one word: gets the bits of how far the answer is from the first place to the second
+    """
+    portion, rest = fraction.view(np.float64)[0], far.view(np.float64)
+    rest[0] = 0.0
     if kind == ONE:
-        place = np.int64(np.ceil(fraction * count)) - 1
+        place = np.int64(np.ceil(portion * count)) - 1
         place = min(max(place, np.int64(0)), count - 1)
-        return place, place, 0.0
-    position = fraction * (count - 1)
+        return place, place
+    position = portion * (count - 1)
     place = min(np.int64(position), count - 1)
-    rest = position - place
-    return place, min(place + (rest > 0), count - 1), rest
+    rest[0] = position - place
+    return place, min(place + (rest[0] > 0), count - 1)
 
 
 @kernel
@@ -198,9 +204,7 @@ def select(
     cursors, held = cursors_of(lines), cursors_of(answers_table)
     parts, rest = np.empty((2, lines.shape[0]), np.int64), np.empty((2, lines.shape[0]), np.int64)
     out = np.zeros((3 + 3 * calls.shape[1], ready.shape[1]), np.int64)
-    fractions = calls[1].copy().view(np.float64)
-    box = np.empty(1, np.float64)
-    bits = box.view(np.int64)
+    fractions, far = calls[1].copy(), np.empty(1, np.int64)
     answers, answered = np.empty((words + 2, 64), np.int64), np.int64(0)
     keys = end = np.int64(0)
     while end < ready.shape[1]:
@@ -224,7 +228,7 @@ def select(
         for call in range(calls.shape[1]):
             if count <= 0:
                 break
-            low, high, far = places_of(calls[0, call], fractions[call], count)
+            low, high = places_of(calls[0, call], fractions[call : call + 1], count, far)
             for run in range(lines.shape[0]):
                 rest[0, run], rest[1, run] = parts[0, run], parts[1, run]
             out[3 + 3 * call, keys], _ = value_at(lines, column, rest, low, sums, marks)
@@ -234,7 +238,6 @@ def select(
                 for run in range(lines.shape[0]):
                     rest[0, run], rest[1, run] = parts[0, run], parts[1, run]
                 out[4 + 3 * call, keys], _ = value_at(lines, column, rest, high, sums, marks)
-            box[0] = far
-            out[5 + 3 * call, keys] = bits[0]
+            out[5 + 3 * call, keys] = far[0]
         keys += 1
     return first_rows(out, keys), first_rows(answers, answered), True

@@ -68,7 +68,7 @@ class _Standing(NamedTuple):
     out: FailuresOut
     kinds: bytes = b""
     told: ToldFailure | None = None
-    """How the error was told, if its words are gone."""
+    """The error in the form of its reports, if its words are gone."""
 
 
 @dataclass(frozen=True)

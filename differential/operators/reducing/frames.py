@@ -90,7 +90,7 @@ def part_answers(copies: Copies, functions: WindowFunctions, states: list[Int64s
 
 
 def _stops(rows: Copies, functions: WindowFunctions) -> Int64s:
-    """Return the frames, of which only the ends matter."""
+    """Return the frames; only their ends matter."""
     if functions.frame == Frame():
         return rows.peers
     return _frames(rows, functions)

@@ -99,21 +99,21 @@ class Percentiles(GroupAnswers):
             any_row[bounds[1]] > any_row[bounds[0]] if self.value.nullable else count > 0
         )
         start, count = start[present], count[present]
-        found = np.zeros((3 * len(self.calls), present.shape[0]), np.int64)
+        places = np.zeros((3 * len(self.calls), present.shape[0]), np.int64)
         has = count > 0
         for call, (kind, fraction) in enumerate(self.calls):
             low, high, far = _places(kind, fraction, count[has])
             for at, place in ((0, low), (1, high)):
-                found[3 * call + at, has] = values[np.searchsorted(upto, start[has] + place, "right") - 1]
-            found[3 * call + 2, has] = far.view(np.int64)
-        return _finished(self._answer(found, has), present)
+                places[3 * call + at, has] = values[np.searchsorted(upto, start[has] + place, "right") - 1]
+            places[3 * call + 2, has] = far.view(np.int64)
+        return _finished(self._answer(places, has), present)
 
-    def _answer(self, found: Int64s, has: Bools) -> Int64s:
+    def _answer(self, places: Int64s, has: Bools) -> Int64s:
         """Return the words of answers, of the values before and behind each place and how far it is."""
         out = np.zeros((self.words, has.shape[0]), np.int64)
         step = 1 + self.value.nullable
         for call, (kind, _) in enumerate(self.calls):
-            low, high, far = found[3 * call : 3 * call + 3]
+            low, high, far = places[3 * call : 3 * call + 3]
             if self.value.nullable:
                 out[step * call] = has
             if kind == "percentile_disc":
@@ -146,15 +146,15 @@ class Percentiles(GroupAnswers):
         kinds = [INTERPOLATED if kind == "percentile" else ONE for kind, _ in self.calls]
         fractions = np.array([fraction for _, fraction in self.calls], np.float64).view(np.int64)
         calls = np.array([kinds, fractions], np.int64)
-        found, before, is_right = select(
+        selected, before, is_right = select(
             ready, trace.lines, answers_lines, shape, calls, *trace.sums(BLOCK_ROWS)
         )
         if not is_right:
             return None
-        present = np.flatnonzero(found[1 if flags else 2] > 0)
-        new = self._answer(np.ascontiguousarray(found[3:, present]), found[2, present] > 0)
+        present = np.flatnonzero(selected[1 if flags else 2] > 0)
+        new = self._answer(np.ascontiguousarray(selected[3:, present]), selected[2, present] > 0)
         both: Int64s = np.empty((kw + self.words + 2, present.shape[0] + before.shape[1]), np.int64)
-        both[:kw] = ready[:kw, np.concatenate([found[0, present], before[0]])]
+        both[:kw] = ready[:kw, np.concatenate([selected[0, present], before[0]])]
         both[kw:-2] = np.concatenate([new, before[1:-1]], axis=1)
         both[-2] = ready[-2, 0]
         both[-1] = np.concatenate([np.ones(present.shape[0], np.int64), -before[-1]])
@@ -239,7 +239,7 @@ class CollectedValues(GroupAnswers):
         return [value for (value,) in decode_rows(schema, words[np.newaxis], SYMBOLS)]
 
     def _in_order(self, rows: Int64s, group: Int64s) -> Int64s:
-        """Return the numbers of rows in the order of their groups, then in that which is asked for."""
+        """Return the numbers of rows in the order of their groups, then in the order of the aggregate."""
         if not self.order and self.value.is_ordered:
             return np.arange(rows.shape[1])  # they are in it
         levels: list[Int64s] = [group]

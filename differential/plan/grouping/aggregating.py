@@ -95,7 +95,7 @@ def _approximate(
     named: tuple[str, Aggregate],
     other: Callable[[Node], int],
 ) -> tuple[list[AddedColumn], Expr]:
-    """Return the sums of which the number of different values is estimated, and the estimate."""
+    """Return the sums from which the number of different values is estimated, and the estimate."""
     name, aggregate = named
     assert aggregate.column is not None and isinstance(aggregate.option, float)
     node, weight = registers(add, source, keys, aggregate.column, aggregate.option)

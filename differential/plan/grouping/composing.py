@@ -40,9 +40,7 @@ _SIGMA_TERMS: Final = 6
 
 
 def flattened(named: Mapping[str, Aggregate]) -> tuple[dict[str, Aggregate], dict[str, Expr]]:
-    """Return the aggregates with those of which others are computed in their place, and by name the
-    expressions of these.
-    """
+    """Return the aggregates that are stored, and by name the expressions of those computed from them."""
     flat: dict[str, Aggregate] = {}
     finals: dict[str, Expr] = {}
     for name, aggregate in named.items():

@@ -69,7 +69,7 @@ def add_failures(
     imports: Sequence[tuple[Stream, Stream, str]] = (),
     claims: Sequence[int] = (),
 ) -> None:
-    """Add the ways of failures to a dataflow of which all stages are declared.
+    """Add the ways of failures to a dataflow after all its stages are declared.
 
     Args:
         operators: the failures that each operator finds itself; and, by text of what failed, where it was
@@ -211,7 +211,7 @@ def _outside(dataflow: Dataflow, stream: Stream) -> Stream:
 
 
 def _export(dataflow: Dataflow, name: str, feeds: list[Feed]) -> None:
-    """Let importers read failures, of which there may be none, under a name."""
+    """Let importers read failures under a name, even if there are none."""
     keys = FAILURES.names
     route = KeyRoute(FAILURES.width, FAILURES.symbol_words, FAILURES.width)
     own_feeds = [Feed(feed.stream, 0, route, feed.transform, feed.detail) for feed in feeds]

@@ -174,8 +174,8 @@ class PatternLowering(LoopLowering):
             [*feeds_of(narrowed(source, schema), 0, route), *few],
             detail=f"({schema}) with ({bounds.schema}) {tests}",
         )
-        made = Lowered(schema, (Term(stream, LinearChain.over(schema)),), source.loops)
-        return narrowed(made, node.schema)
+        pairs = Lowered(schema, (Term(stream, LinearChain.over(schema)),), source.loops)
+        return narrowed(pairs, node.schema)
 
     def _look_up(self, rows: Lowered, course: _Way, look: JoinLookup, then: JoinLookup | None) -> Lowered:
         """Make the stage at which rows look up a part; `then`: the lookup after it."""

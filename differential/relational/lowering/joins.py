@@ -132,7 +132,7 @@ def _pushed(selection: Selection) -> tuple[Relation, list[Expr]]:
 
 
 def _reduced(lower: Lowers, rows: Collection, cluster: _JoinCluster) -> Collection:
-    """Return the rows for which all is true that can be said of them; it is said then."""
+    """Return the rows that meet all conditions on their columns; remove these from the cluster."""
     names = frozenset(rows.schema.names)
     now = [each for each in cluster.conditions if each.columns() <= names]
     cluster.conditions = [each for each in cluster.conditions if not each.columns() <= names]
@@ -163,7 +163,7 @@ def _next(
 
 
 def _with(rows: Collection, part: Collection, cluster: _JoinCluster) -> Collection:
-    """Return the pairs of two parts; the equalities between them are said then."""
+    """Return the pairs of two parts; remove the equalities between them from the cluster."""
     keys = _Keys(rows, part)
     names, others = frozenset(rows.schema.names), frozenset(part.schema.names)
     rest = []

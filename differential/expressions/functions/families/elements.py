@@ -89,7 +89,7 @@ def in_order(value: object) -> tuple[bool, object]:
 
 
 def same_arrays(types: Sequence[ColumnType], constants: Sequence[object]) -> ColumnType:
-    """Return the type of arrays of which each operand can be one."""
+    """Return the type of arrays that fits each operand."""
     del constants
     return common_type([type_.not_null() for type_ in types])
 

@@ -135,7 +135,7 @@ def _compared(make: Callable[[Expr, Expr], Expr]) -> _Reader:
 
 
 def _typed(values: list[Value]) -> list[Value]:
-    """Return values of which none is NULL without a type."""
+    """Return the values with a type for each NULL."""
     return [Value(lit(None, each.type), each.type) if each.is_untyped else each for each in values]
 
 

@@ -42,7 +42,7 @@ class Value:
 def computed(make: Callable[..., Expr], *operands: Value) -> Value:  # type: ignore[explicit-any]  # any number
     """Return what `make` makes of expressions, with its type; raises ExpressionError if it has none.
 
-    The type is asked of one operator over columns, and not of the whole tree again.
+    One operator over columns gives the type; the tree below is not read again.
     """
     columns = tuple(
         Column(f"{chr(97 + place % 26)}{place // 26 or ''}", each.type) for place, each in enumerate(operands)

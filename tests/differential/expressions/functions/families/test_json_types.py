@@ -6,7 +6,7 @@ import pytest
 
 import differential as dd
 from differential.errors import ExpressionError
-from differential.expressions.functions.json_types import type_of_json, type_text_of
+from differential.expressions.functions.families.json_types import type_of_json, type_text_of
 
 
 @pytest.mark.parametrize(
