@@ -289,11 +289,12 @@ class Sources:
     ) -> _From:
         stage = Stage("a list", left.scope)
         value = self._expressions.read(list_, stage)
-        if value.type.kind != "any":
+        if value.type.kind not in ("any", "array"):
             raise self._text.error(list_, f"{self._text.written(list_)} is {value.type}, and no list")
         alias = node.args.get("alias")
         labels = children_of(alias, "columns") if alias is not None else []
-        element = self._names.attribute("col", any_value.or_null(outer))
+        element_type = value.type.parts[0] if value.type.kind == "array" else any_value
+        element = self._names.attribute("col", element_type.or_null(outer))
         position = self._names.attribute("pos", integer.or_null(outer)) if numbered else None
         relation = Unnesting(
             stage.attached(left.relation), value.expr, element, position, outer, site=self._text.site(node)

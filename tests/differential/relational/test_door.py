@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from decimal import Decimal
 
 import pytest
 from sql.judge import Judge, differences
@@ -317,6 +318,62 @@ def test_shortest_paths_by_a_minimum_in_the_recursion() -> None:
         assert {(row["n"], row["far"]) for row in dd.to_pylist(flow.output("result").snapshot())} == {
             (1, 0), (2, 1), (3, 7), (4, 9)
         }  # fmt: skip
+
+
+@pytest.mark.parametrize("dialect", ["spark", "postgres", "duckdb"])
+def test_a_quotient_of_decimals_is_a_decimal_and_by_0_null_or_a_row_that_fails(dialect: str) -> None:
+    def build(flow: Dataflow) -> None:
+        prices = dd.input(flow, "prices", "k: int, x: decimal(18, 2), y: decimal(18, 2)")
+        query = "select k, x / y as q, x / 8 as r from prices"
+        dd.sql(flow, query, dialect=dialect, prices=prices).output("out")
+
+    def answers() -> list[object]:
+        return [(row["q"], row["r"]) for row in dd.to_pylist(flow.output("out").snapshot())]
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        prices = flow.input("prices")
+        prices.insert([(1, Decimal("-2.00"), Decimal("3.00"))])
+        flow.seal()
+        right = [(Decimal("-0.66666666666666666667"), Decimal("-0.25"))]
+        assert answers() == right
+        prices.insert([(2, Decimal("2.00"), Decimal("0.00"))])
+        flow.seal()
+        if dialect == "duckdb":
+            assert sorted(answers(), key=str) == sorted([*right, (None, Decimal("0.25"))], key=str)
+        else:
+            with pytest.raises(dd.RowError):
+                answers()
+        prices.remove([(2, Decimal("2.00"), Decimal("0.00"))])
+        flow.seal()
+        assert answers() == right
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("select k, e + 1 as e from t lateral view explode(a) x as e", [(1, 3), (1, 3), (1, None)]),
+        (
+            "select k, e + 1 as e from t lateral view outer explode(a) x as e",
+            [(1, 3), (1, 3), (1, None), (2, None), (3, None)],
+        ),
+        ("select k, e from t lateral view posexplode(a) x as p, e where p = 2", [(1, None)]),
+        ("select k, sum(e) as e from t, unnest(a) as x(e) group by k", [(1, 4)]),
+    ],
+)
+def test_elements_of_an_array_have_its_type(query: str, rows: list[tuple[object, ...]]) -> None:
+    def build(flow: Dataflow) -> None:
+        dd.sql(flow, query, t=dd.input(flow, "t", "k: int, a: array<int?>?")).output("out")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("t").insert([(1, [2, 2, None]), (2, []), (3, None)])
+        flow.seal()
+        answer = dd.to_pylist(flow.output("out").snapshot())
+        assert Counter((row["k"], row["e"]) for row in answer) == Counter(rows)
+        flow.input("t").remove([(1, [2, 2, None]), (2, []), (3, None)])
+        flow.seal()
+        assert dd.to_pylist(flow.output("out").snapshot()) == []
 
 
 def test_explain_shows_places_in_the_text() -> None:

@@ -98,8 +98,8 @@ def _guarded(
         return computed(make, left, right)
     if dialect == "duckdb":
         return computed(lambda a, b: when(b != 0).then(make(a, b)), left, right)
-    if type_.kind == "int":
-        return computed(make, left, right)
+    if type_.kind == "int" or "decimal" in (left.type.kind, right.type.kind):
+        return computed(make, left, right)  # the row of a divisor 0 fails by itself
     return computed(
         lambda a, b: when(b == 0).then((lit(1) // b.cast("int")).cast("float")).otherwise(make(a, b)),
         left,
