@@ -36,7 +36,7 @@ def test_types_are_those_of_the_values_or_floats() -> None:
     types = {column.name: str(column.type) for column in found.schema}
     assert types == {
         "k": "int", "median": "float", "of_null": "float?", "one": "timestamp", "mode": "string",
-        "text": "string", "total": "decimal(18, 2)?", "mean": "decimal(18, 6)?", "about": "int",
+        "text": "string", "total": "decimal(19, 2)?", "mean": "decimal(13, 6)?", "about": "int",
         "r": "float?", "skew": "float?",
     }  # fmt: skip
 
