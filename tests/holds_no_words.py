@@ -81,6 +81,8 @@ HOLDS_NO_WORDS = {
     "ArrangedBatch": "sequence",
     "Arrivals": "_anchor _enqueue _layout _worker late ways",
     "Block": "_line _memory",
+    "BoundedJoinMachine": "_tests projections",
+    "BoundedJoinVertex": "_tests",
     "CaptureVertex": "_complete_before _forgotten _kept_from _ports digests places",
     "CheckedMachine": "_changes _guards",
     "RoundMessage": "moved symbol_words vote",
@@ -100,7 +102,9 @@ HOLDS_NO_WORDS = {
         "port recheck requested stage tracker wants_resume way"
     ),
     "ConsolidateMachine": "_ready columns words",
-    "CopiedImport": "_code _divides _epoch _is_listening _news _order _reader _schema _state_from _vertex",
+    "CopiedImport": (
+        "_code _divides _epoch _evolution _is_listening _news _order _reader _schema _state_from _vertex"
+    ),
     "DelayVertex": "_epochs",
     "DuringVertex": "_bounds",
     "ExportVertex": "_first _importing _listeners _own keys schema",
@@ -156,13 +160,15 @@ HOLDS_NO_WORDS = {
         "_received_minimal _sendable _surroundings code events inbox name site stage worker workers"
     ),
     "ReduceMachine": (
-        "_formulas _is_sum _least_shape _levels _names _nothing _own_reader _parts _portions _reader _shape "
-        "_show_key aggregate columns fails guards input keeps_answers kw output rows_walked vw words"
+        "_formulas _is_plain _is_sum _least_shape _levels _names _nothing _own_reader _parts _portions "
+        "_reader _shape _show_key aggregate columns fails guards input keeps_answers kw output rows_walked "
+        "vw words"
     ),
     "RouterVertex": "_changes _complete _lead _mask _numbers _shift _versions_before routing",
     "RowsEndVertex": "",
-    "Run": "_total bytes compacted directory memory",
+    "Run": "_sums _total bytes compacted directory memory",
     "SharedTrace": "_all_lines _holds_moved _pinned _readers _since name sequence",
+    "SteeringVertex": "_counts _noted _placement _shift _sums _table",
     "StreamExportVertex": "_keep _kept _readers _since",
     "StreamImport": "_news _since _vertex _waiting",
     "SourceRunner": (

@@ -23,6 +23,7 @@ from differential.columns.update_batch import UpdateBatch, words_of
 from differential.operators.vertices import OperatorVertex
 from differential.thresholds import SPREAD_LOAD_MIN, UNEVEN_PERCENT_MIN
 from progress.times.anchor import Rebase
+from timely.dictionaries import Mark
 from timely.operators.capture import FOREVER
 from timely.routing.announcement import BUCKET, KEY, Announcement, RoutingCell
 from timely.routing.table import RoutingTable
@@ -165,6 +166,9 @@ class SteeringVertex(OperatorVertex):
         for epoch, parts in self._noted.items():
             noted.setdefault(max(epoch - by.epochs, 0), []).extend(parts)
         self._noted = noted
+
+    def symbols(self, mark: Mark) -> None:
+        """Show nothing: counts, numbers of buckets and hashes of keys stand for no values."""
 
     def counters(self) -> dict[str, int]:
         """Return how often it has looked, and planned."""
