@@ -5,7 +5,8 @@
     changes     of percentiles alone: the corrections for rows that change, by a search for the places in the
                 order of the group (`kernels/sweeps/selection.py`) instead of a pass through it
 
-Rows are keys, then the columns of the order, then the value; null is no value. A row of multiplicity 3 is
+Rows are keys, then the columns of the order, then the value; null is no value. A wide decimal has two words,
+whose order is that of the values; percentiles are of values of one word. A row of multiplicity 3 is
 three rows; one of a negative multiplicity is none.
 """
 
@@ -59,8 +60,12 @@ class GroupAnswers(ABC):
         """Return which rows are there, and have a value."""
         there: Bools = rows[-1] > 0
         if self.value.nullable:
-            there &= rows[-3] != 0
+            there &= rows[-2 - self.value.value_words] != 0
         return there
+
+    def _value_words(self, rows: Int64s) -> Int64s:
+        """Return the words of the values, without the flag of null."""
+        return rows[-1 - self.value.value_words : -1]
 
 
 def _finished(words: Int64s, groups: Int64s) -> Int64s:
@@ -212,7 +217,7 @@ class CollectedValues(GroupAnswers):
         which, group = which[counts[which] > 0], group[counts[which] > 0]
         which = which[self._in_order(rows[:, which], group)]
         copies = counts[which]
-        values = self._decoded(rows[-2, which].repeat(copies))
+        values = self._decoded(self._value_words(rows)[:, which].repeat(copies, axis=1))
         ends = np.cumsum(np.bincount(group.repeat(copies), minlength=bounds.shape[1]))
         lists = [
             values[start:stop] for start, stop in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)
@@ -236,7 +241,7 @@ class CollectedValues(GroupAnswers):
 
     def _decoded(self, words: Int64s) -> list[object]:
         schema = Schema((Column("value", self.value.not_null()),))
-        return [value for (value,) in decode_rows(schema, words[np.newaxis], SYMBOLS)]
+        return [value for (value,) in decode_rows(schema, words, SYMBOLS)]
 
     def _in_order(self, rows: Int64s, group: Int64s) -> Int64s:
         """Return the numbers of rows in the order of their groups, then in the order of the aggregate."""
@@ -248,10 +253,11 @@ class CollectedValues(GroupAnswers):
             if type_.nullable:
                 levels.append(-rows[at] if nulls_last else rows[at])
                 at += 1
-            places = _in_value_order(rows[at], type_)
-            levels.append(~places if descends else places)
-            at += 1
-        levels.append(_in_value_order(rows[-2], self.value))
+            for word in rows[at : at + type_.value_words]:
+                places = _in_value_order(word, type_)
+                levels.append(~places if descends else places)
+            at += type_.value_words
+        levels.extend(_in_value_order(word, self.value) for word in self._value_words(rows))
         return np.lexsort(levels[::-1])
 
     def _unordered(self, values: list[object]) -> list[object]:

@@ -6,8 +6,11 @@ lists_*    values of one type and of several
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
+from decimal import Decimal
+from typing import cast
 
 import numpy as np
 import pytest
@@ -153,3 +156,36 @@ def test_lists_of_one_type_are_in_their_order() -> None:
 def test_lists_of_several_types_are_in_some_order_that_holds() -> None:
     members: list[tuple[object, int]] = [(1, 1), ("a", 1), (2.5, 1)]
     assert _lists(members, "any", once=False) == _lists(members[::-1], "any", once=False)
+
+
+WIDE = "1 2 -3 18446744073709551617 -99999999999999999999999999 -9223372036854775809"
+
+
+def test_lists_of_wide_decimals_are_in_the_order_of_values_of_two_words() -> None:
+    rng = random.Random(3)
+    values = [Decimal(text) for text in WIDE.split()]
+    schema = Schema.of("by: decimal(30, 0)?, v: decimal(30, 0)?")
+    by, of = (column.type for column in schema)
+    for descends, nulls_last, once in itertools.product((False, True), repeat=3):
+        rows = sorted(
+            {
+                (rng.choice([*values, None]), rng.choice([*values, None])): rng.randint(-1, 2)
+                for _ in range(9)
+            }.items(),
+            key=repr,
+        )
+        words = encode_rows(schema, [row for row, _ in rows], SYMBOLS)
+        lines = np.concatenate([words, np.array([[count for _, count in rows]], np.int64)])
+        function = CollectedValues(of, ((by, descends, nulls_last),), once=once)
+        answers = function.answers(lines, np.array([[0], [len(rows)]], np.int64))
+        ((found,),) = decode_rows(Schema.of("v: any"), answers, SYMBOLS)
+
+        def place(row: tuple[Decimal | None, Decimal]) -> tuple[bool, Decimal, Decimal]:
+            first = row[0] or Decimal(0)
+            return (row[0] is None) == nulls_last, -first if descends else first, row[1]  # noqa: B023
+
+        there = [(row, 1 if once else count) for row, count in rows if row[1] is not None and count > 0]
+        wanted = sorted(
+            (cast("tuple[Decimal | None, Decimal]", row) for row, n in there for _ in range(n)), key=place
+        )
+        assert found == tuple(value for _, value in wanted)
