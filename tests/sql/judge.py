@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
 
 import duckdb
 import pyarrow as pa
@@ -99,7 +98,7 @@ def _exact(row: Row) -> Row:
 def _kind(value: object) -> object:
     if isinstance(value, float):
         return float
-    return value.normalize() if isinstance(value, Decimal) else value
+    return value
 
 
 def _is_near(row: Row, other: Row) -> bool:

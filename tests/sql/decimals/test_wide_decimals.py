@@ -5,8 +5,10 @@ Its `avg` of decimals is a float; Python's fractions say the means, and the loop
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
+from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 
@@ -223,3 +225,78 @@ def test_loops_find_the_nodes_and_the_cheapest_ways_that_python_finds() -> None:
             found = {row["a"]: row["far"] for row in flow.output("nearest").snapshot().to_pylist()}
             assert found == far
             assert {row["a"] for row in flow.output("reached").snapshot().to_pylist()} == far.keys()
+
+
+NUMBERS = dd.Schema.of("k: int, w: decimal(28, 6), v: decimal(34, 2)?, p: decimal(9, 3), d: decimal(32, 1)")
+EDGES = ["0", "1", "-1", "0.5", str(2**63), str(-(2**63) - 1), str(2**64), f"{10**20}.25", f"-{10**21}.5"]
+TEXTS = (
+    "SELECT -9223372036854775808 a, 9223372036854775808 b, -12345678901234567890123456789012345678 c, "
+    "-1234567890123456789012345678901234567.8 d, w FROM rows",
+    "SELECT w, CAST('-1234567890123456789012345678901234567.8' AS DECIMAL(38, 1)) a, "
+    "CAST(p AS DECIMAL(38, 10)) b, CAST(k AS DECIMAL(25, 3)) c, "
+    "TRY_CAST(w AS BIGINT) d, TRY_CAST(v AS DECIMAL(18, 2)) e FROM rows",
+    "SELECT k, w FROM rows WHERE w > 9223372036854775808 OR w IN (1, 18446744073709551616, 0.5)",
+    "SELECT k, v FROM rows WHERE v BETWEEN -9223372036854775809 AND '100000000000000000000'",
+    "SELECT w FROM rows UNION ALL SELECT p FROM rows UNION ALL SELECT v FROM rows",
+    "SELECT k, w FROM rows INTERSECT SELECT k, p FROM rows",
+    "SELECT k, p FROM rows EXCEPT SELECT k, v FROM rows",
+    "SELECT k, coalesce(v, w) a, nullif(w, v) b, least(w, p) c, greatest(v, w) e FROM rows",
+    "SELECT k, CASE WHEN k = 0 THEN w WHEN k = 1 THEN p ELSE k END a FROM rows",
+    "SELECT k, w FROM rows WHERE w IN (SELECT v FROM rows) OR p IN (SELECT w FROM rows)",
+    "SELECT k, w FROM rows WHERE d NOT IN (SELECT w FROM rows WHERE k = 1)",
+    "SELECT k, p FROM rows a WHERE EXISTS (SELECT 1 FROM rows b WHERE b.w = a.p AND b.k <> a.k)",
+    "SELECT k, w, (SELECT max(b.v) FROM rows b WHERE b.k = a.k) m FROM rows a",
+    "SELECT a.k, a.w, b.p FROM rows a FULL JOIN rows b ON a.v = b.p AND a.k = b.k",
+    "SELECT k, w FROM rows WHERE w < (SELECT max(d) FROM rows)",
+    "SELECT k, w FROM rows WHERE w < (SELECT max(w) FROM rows) AND w > (SELECT min(w) FROM rows)",
+    "SELECT k, d FROM rows WHERE d = (SELECT max(d) FROM rows)",
+    "SELECT k, sum(w) a, sum(DISTINCT v) b, sum(CASE WHEN w > 5 THEN w ELSE 0 END) c, count(DISTINCT d) e "
+    "FROM rows GROUP BY k",
+    "SELECT w, count(*) n FROM rows GROUP BY w HAVING w > '0.5'",
+    "SELECT k, w, sum(v) OVER (PARTITION BY k ORDER BY w, v, d, p ROWS BETWEEN 1 PRECEDING AND "
+    "1 FOLLOWING) a, max(w) OVER (PARTITION BY k ORDER BY d RANGE BETWEEN CURRENT ROW AND UNBOUNDED "
+    "FOLLOWING) b, rank() OVER (PARTITION BY k ORDER BY w DESC) c, "
+    "lag(v) OVER (PARTITION BY k ORDER BY d, w, v, p) e FROM rows",
+)
+
+
+def _rows(rng: random.Random) -> Iterator[Row]:
+    def value(schema: dd.Schema, name: str) -> Decimal:
+        digits, scale = schema[name].type.precision, schema[name].type.scale
+        number = Decimal(rng.choice(EDGES))
+        return number if abs(number) < 10 ** (digits - scale) else Decimal(rng.randint(0, 2))
+
+    while True:
+        w, v, p, d = (value(NUMBERS, name) for name in "wvpd")
+        yield (
+            rng.randrange(3),
+            w,
+            rng.choice([None, v]),
+            p.quantize(Decimal("0.001")),
+            d.quantize(Decimal("0.1")),
+        )  # type: ignore[misc]
+
+
+def test_texts_of_wide_decimals_have_the_answers_of_duckdb() -> None:
+    rng = random.Random(11)
+    judge, rows = Judge(), list[Row]()
+    with timely.connect(workers=1, embedded=True) as cluster:
+
+        def build(flow: Dataflow) -> None:
+            table = dd.input(flow, "rows", NUMBERS)
+            for number, text in enumerate(TEXTS):
+                dd.sql(flow, text, "duckdb", rows=table).output(f"{number}")
+
+        flow = cluster.install(build)
+        for _ in range(3):
+            more = list(itertools.islice(_rows(rng), 8))
+            gone = [rows.pop(rng.randrange(len(rows))) for _ in range(len(rows) // 2)]
+            rows += more
+            flow.input("rows").insert(more)
+            flow.input("rows").remove(gone)
+            flow.seal(wait=True)
+            judge.tell("rows", NUMBERS, rows)
+            for number, text in enumerate(TEXTS):
+                have = Counter(tuple(row.values()) for row in flow.output(f"{number}").snapshot().to_pylist())
+                assert differences(have, judge.answer(text)) == ([], []), text
+    judge.close()

@@ -107,7 +107,9 @@ def _literal(reader: Expressions, node: exp.Expression, stage: Stage) -> Value:
         return _constant(lit(text))
     try:
         if text.isdigit():
-            return _constant(lit(int(text)))
+            # A whole number of more than 63 bits is a decimal, as in the three dialects.
+            is_int = int(text) < 1 << 63
+            return _constant(lit(int(text) if is_int else Decimal(text)))
         if "e" in text.lower():
             return _constant(lit(float(text)))
         return _constant(lit(Decimal(text)))
@@ -198,8 +200,15 @@ def _negative(reader: Expressions, node: exp.Expression, stage: Stage) -> Value:
     reader.text.parts_of(node, "this")
     value = reader.read(node.this, stage)
     if isinstance(value.expr, LiteralValue) and isinstance(value.expr.value, int | float | Decimal):
-        return _constant(lit(-value.expr.value))
+        return _constant(lit(_opposite(value.expr.value)))
     return computed(lambda expr: -expr, _number(value))
+
+
+def _opposite(number: float | Decimal) -> float | Decimal:
+    """Return -number, exactly: a minus before a Decimal rounds to 28 digits. -2⁶³ is an int."""
+    if not isinstance(number, Decimal):
+        return -number
+    return -(1 << 63) if number == 1 << 63 else number.copy_negate()
 
 
 def _number(value: Value) -> Value:

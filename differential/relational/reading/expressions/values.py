@@ -59,7 +59,9 @@ def as_type(value: Value, type_: ColumnType) -> Value:
     """Return a value as one of another type; raises ExpressionError where that is impossible."""
     if value.is_untyped:
         return Value(lit(None, type_.or_null()), type_.or_null())
-    if value.type.kind == type_.kind and value.type.scale == type_.scale:
+    if value.type.kind == type_.kind and type_.kind != "decimal":
+        return value
+    if value.type.not_null() == type_.not_null():
         return value
     if value.text is not None and type_.kind in ("date", "timestamp", "int", "float", "decimal"):
         constant = _constant(value.text, type_)
