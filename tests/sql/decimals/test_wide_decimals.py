@@ -300,3 +300,67 @@ def test_texts_of_wide_decimals_have_the_answers_of_duckdb() -> None:
                 have = Counter(tuple(row.values()) for row in flow.output(f"{number}").snapshot().to_pylist())
                 assert differences(have, judge.answer(text)) == ([], []), text
     judge.close()
+
+
+def _everywhere(flow: Dataflow) -> None:
+    """Operators and columns that SQL has no words for."""
+    rows = dd.input(flow, "rows", "k: int, v: decimal(34, 2)?, w: decimal(30, 2)")
+    rows.cross_join(rows.agg(m=dd.max("v"))).filter(col.w < col.m).select("k", "w").output("below")
+    rows.cross_join(rows.agg(m=dd.max("w"))).filter(col.w == col.m).select("k", "w").output("most")
+    pairs = rows.select("w", a=col.k).join(rows.select("w", b=col.k), on="w", balance="auto")
+    pairs.select("w", "a", "b").output("pairs")
+    rows.select(s=dd.struct(p=col.v, q=col.w)).distinct().select(p=col.s["p"], q=col.s["q"]).output("structs")
+    arrays = rows.select("k", a=dd.array(col.w, -col.w))
+    arrays.explode("a").distinct().output("elements")
+    rows.top_k(2, by=[col.w.desc()], keys=["k"], ties=True).select("k", "w").output("ties")
+    lists = rows.group_by("k").agg(
+        w=dd.collect_set("w"), v=dd.collect("v", by=[col.w.desc()]), m=dd.mode("w")
+    )
+    lists.select("k", "m").output("modes")
+    lists.select("k", "w", "v").output("lists")
+
+
+def _plainly(rows: list[tuple[int, Decimal | None, Decimal]]) -> dict[str, Counter[tuple[object, ...]]]:
+    most = max(v for _, v, _ in rows if v is not None)
+    groups: dict[int, list[tuple[Decimal | None, Decimal]]] = {}
+    for k, v, w in rows:
+        groups.setdefault(k, []).append((v, w))
+    numbers = {k: Counter(w for _, w in group) for k, group in groups.items()}
+    ends = {k: sorted(w for _, w in group)[-2:][0] for k, group in groups.items()}
+    orders = {k: sorted(((-w, v) for v, w in group if v is not None)) for k, group in groups.items()}
+    return {
+        "below": Counter((k, w) for k, _, w in rows if w < most),
+        "most": Counter((k, w) for k, _, w in rows if w == max(each[2] for each in rows)),
+        "pairs": Counter((w, a, b) for a, _, w in rows for b, _, other in rows if w == other),
+        "structs": Counter({(v, w) for _, v, w in rows}),
+        "elements": Counter({(k, each) for k, _, w in rows for each in (w, w.copy_negate())}),
+        "ties": Counter((k, w) for k, _, w in rows if w >= ends[k]),
+        "modes": Counter((k, min(found, key=lambda w: (-found[w], w))) for k, found in numbers.items()),
+        "lists": Counter((k, tuple(sorted(numbers[k])), tuple(v for _, v in orders[k])) for k in groups),
+    }
+
+
+def test_operators_without_sql_do_with_wide_decimals_what_python_does() -> None:
+    rng = random.Random(7)
+    values = [Decimal(text) for text in EDGES]
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow = cluster.install(_everywhere)
+        rows: list[tuple[int, Decimal | None, Decimal]] = [(0, values[0], values[-1])]
+        flow.input("rows").insert(rows)
+        for _ in range(4):
+            more = [
+                (rng.randrange(2), rng.choice([*values, None]), rng.choice(values))
+                for _ in range(rng.randint(1, 8))
+            ]
+            gone = [rows.pop(rng.randrange(1, len(rows))) for _ in range(len(rows) // 2)]
+            rows += more
+            flow.input("rows").insert(more)
+            flow.input("rows").remove(gone)
+            flow.seal(wait=True)
+            for name, want in _plainly(rows).items():
+                table = flow.output(name).snapshot().to_pylist()
+                assert Counter(tuple(map(_hashable, row.values())) for row in table) == want, name
+
+
+def _hashable(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
