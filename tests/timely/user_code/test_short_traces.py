@@ -469,7 +469,7 @@ NAMES = {
     "flow's input": "flow.rows",
     "input": "flow.input('rows').send",
     "output": "flow.output('o').collect",
-    "module": "dd.median",
+    "module": "dd.medians",
     "expression": "col.k.foo",
     "text": "col.k.str.foo",
     "aggregate": "dd.sum('k').foo",
