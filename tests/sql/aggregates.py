@@ -30,7 +30,7 @@ class Form:  # type: ignore[explicit-any]  # of its function's arguments
 _CHOICES = {
     "number": ["int", "float"],
     "ordered": ["int", "float", "string", *ORDERED],
-    "placed": ["int", "float", *ORDERED],
+    "placed": ["int", "float", *(kind for kind in ORDERED if kind != "decimal")],  # not of 38 digits
     "summed": ["int", "float", "decimal"],
 }
 _BOTH = "({0}) IS NOT NULL AND ({1}) IS NOT NULL"

@@ -288,11 +288,15 @@ class AggregateCall:
     is_distinct: bool = False
     condition: Expr | None = None
     """Only the rows where it is true count."""
+    second: Expr | None = None
+    """The other column of a covariance or a correlation."""
+    option: float | str | None = None
+    """The share of a percentile, the separator of a text."""
 
     @property
     def expressions(self) -> Iterator[Expr]:
         """Return what it reads."""
-        yield from (each for each in (self.argument, self.condition) if each is not None)
+        yield from (each for each in (self.argument, self.condition, self.second) if each is not None)
         yield from (each.expr for each in self.by)
 
 

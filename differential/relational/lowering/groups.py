@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import differential.aggregates as dd
 
+from ... import group_statistics as statistics
 from ...aggregates import Aggregate
 from ...collections.collection import Collection
 from ...collections.in_order import windows
@@ -26,8 +28,10 @@ __all__ = ["aggregate_of", "aggregated", "first_rows", "windowed"]
 _NO_LIMIT = 1 << 40
 """A limit that no collection reaches, for OFFSET without LIMIT."""
 
-_CHOSEN = frozenset(("min", "max", "any", "all", "collect_set", "argmin", "argmax", "first", "last"))
+_CHOSEN = frozenset(("min", "max", "any", "all", "collect_set", "argmin", "argmax", "first"))
 """Aggregates whose result is the same for different values and for all values."""
+_WITH_DISTINCT = frozenset(("count", "sum", "avg", "string_agg"))
+"""Aggregates that collections have of different values, too."""
 
 
 def aggregated(lower: Lowers, relation: Aggregation, domain: Domain | None, *, fills: bool) -> Collection:
@@ -80,7 +84,7 @@ def _grouped(
         value = lower.fresh("value")
         assert call.argument is not None
         values = rows.select(*keys, **{value: _where(call.condition, call.argument)}).distinct()
-        alone = AggregateCall(call.attribute, call.kind, col[value], call.by)
+        alone = replace(call, argument=col[value], is_distinct=False, condition=None)
         parts.append(values.group_by(*keys).agg(**{call.attribute.name: aggregate_of(alone)}))
     outcome = parts[0]
     for part in parts[1:]:
@@ -91,7 +95,7 @@ def _grouped(
         empty = {
             call.attribute.name: col[call.attribute.name].fill_null(0)
             for call in relation.calls
-            if call.kind in ("count", "count_if", "count_distinct")
+            if call.kind in ("count", "count_if", "approx_count_distinct")
         }
         outcome = outcome.with_columns(**empty) if empty else outcome
         outcome = outcome.select(*keys, *names)
@@ -100,7 +104,7 @@ def _grouped(
 
 def _is_apart(call: AggregateCall) -> bool:
     """Return True for an aggregate of different values that needs a group_by of its own."""
-    return call.is_distinct and call.kind not in _CHOSEN and call.kind != "count"
+    return call.is_distinct and call.kind not in _CHOSEN | _WITH_DISTINCT
 
 
 def _where(condition: Expr | None, value: Expr) -> Expr:
@@ -121,13 +125,40 @@ def aggregate_of(call: AggregateCall) -> Aggregate:
         return (dd.argmin if call.kind == "argmin" else dd.argmax)(argument, by)
     if call.kind in ("variance_pop", "stddev_pop"):
         return (dd.variance if call.kind == "variance_pop" else dd.stddev)(argument, sample=False)
-    return _PLAIN[call.kind](argument)
+    if call.kind in ("sum", "avg") and call.is_distinct:
+        return (statistics.sum_distinct if call.kind == "sum" else statistics.avg_distinct)(argument)
+    return _statistic_of(call, argument) or _PLAIN[call.kind](argument)
+
+
+def _statistic_of(call: AggregateCall, argument: Expr) -> Aggregate | None:
+    """Return an aggregate that takes more than one column: an option, an order, a second column."""
+    if call.kind in _OF_TWO:
+        assert call.second is not None
+        return _OF_TWO[call.kind](argument, call.second)
+    if call.kind == "string_agg":
+        by = _orderings(call.by) or None
+        return statistics.string_agg(argument, str(call.option), by, distinct=call.is_distinct)
+    if call.kind in ("percentile", "percentile_disc"):
+        assert isinstance(call.option, float)
+        make = statistics.percentile if call.kind == "percentile" else statistics.percentile_disc
+        return make(argument, call.option)
+    if call.kind == "first":
+        by = _orderings(call.by)
+        if call.condition is not None:  # rows that do not count come last, and are null
+            by = [Ordering(when(call.condition).then(lit(1)), False, True), *by]
+        return dd.first(argument, by)
+    return None
+
+
+_OF_TWO = {"covar_pop": statistics.covar_pop, "covar_samp": statistics.covar_samp, "corr": statistics.corr}
 
 
 _PLAIN = {
     "sum": dd.sum, "avg": dd.avg, "min": dd.min, "max": dd.max, "any": dd.any_of, "all": dd.all_of,
     "count_if": dd.count_if, "variance": dd.variance, "stddev": dd.stddev,
-    "collect": dd.collect, "collect_set": dd.collect_set,
+    "collect": dd.collect, "collect_set": dd.collect_set, "mode": statistics.mode,
+    "skewness": statistics.skewness, "kurtosis": statistics.kurtosis,
+    "approx_count_distinct": statistics.approx_count_distinct,
 }  # fmt: skip
 
 

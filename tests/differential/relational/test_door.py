@@ -51,6 +51,26 @@ TEXTS = {
         "select count(*) filter (where b > 1) as n, sum(b) filter (where a = 1) as m from "
         "t"
     ),
+    "statistics": (
+        "select a, median(b) as m, quantile_cont(b, 0.3) as p, quantile_disc(b, 0.5) as q, "
+        "percentile_cont(0.25) within group (order by b desc) as d, mode(b) filter (where b > 1) as o, "
+        "kurtosis_pop(b) filter (where false) as k from t group by a"
+    ),
+    "texts of groups": (
+        "select a, string_agg(s, '-' order by b desc, s) as x, string_agg(distinct s, ',' order by s) as y, "
+        "string_agg(s, '' order by s) filter (where b > 1) as z from t group by a"
+    ),
+    "the first of an order": (
+        "select a, first(s order by b nulls last, s) as x, first(s order by b desc nulls last, s) filter "
+        "(where b < 3) as y from t group by a"
+    ),
+    "statistics of rows outside": (
+        "select a, (select sum(distinct c) from u where u.a = t.a) as x, (select covar_pop(c, u.a) from u "
+        "where u.c > t.b) as y, (select median(c) from u where u.a < t.a) as z from t"
+    ),
+    "distinct statistics": (
+        "select median(distinct b) as x, avg(distinct b) as y, quantile_disc(distinct a, 0.25) as z from t"
+    ),
     "all joins": "select t.a as p, u.a as q, t.s, c from t full join u on t.a = u.a and t.b < u.c",
     "a join with conditions": (
         "select t.a as p, u.c from t left join u on t.a = u.a and u.c > 3 where u.c is null or t.b "
@@ -207,6 +227,12 @@ REFUSED = {
     "select a from nowhere": "1:15",
     "select foo(a) from t": "1:8",
     "select count(distinct a, b) from t": "1:8",
+    "select percentile(a, b) from t": "1:19",
+    "select percentile(a, 1.5) from t": "1:19",
+    "select percentile_disc(0.5) within group (order by a desc) from t": "1:8",
+    "select listagg(a, ',') from t": "1:16",
+    "select listagg(distinct s, ',') within group (order by a) from t": "1:25",
+    "select first(a) from t": "1:8",
     "select a from t union select a, c from u": "1:30",
     "select a from t union select s from t": "1:8",
     "select a = s from t": "1:8",
@@ -392,7 +418,13 @@ def test_dialects_differ_where_they_say_so() -> None:
         t = dd.input(flow, "t", "a: int, b: int")
         for dialect in ("spark", "postgres", "duckdb"):
             dd.sql(flow, "select a / 2 as half, -a % 2 as rest from t", dialect=dialect, t=t).output(dialect)
+            halved = dd.sql(flow, "select 1.0 / 4 as q from t", dialect=dialect, t=t).schema["q"].type.kind
+            assert halved == ("float" if dialect == "duckdb" else "decimal")
         dd.sql(flow, "select a / b as q from t", dialect="duckdb", t=t).output("by zero")
+        said = "percentile(b, 0.5) as x, listagg('z', '+') within group (order by b) as y, kurtosis(b) as z"
+        dd.sql(flow, f"select {said}, skewness(b) as s, corr(a, b) as c from t", t=t).output("of Spark")
+        with pytest.raises(SqlError, match="kurtosis_pop"):
+            dd.sql(flow, "select kurtosis(a) from t", dialect="duckdb", t=t)
         with pytest.raises(SqlError, match="there is no dialect"):
             dd.sql(flow, "select a from t", dialect="oracle", t=t)
 
@@ -404,3 +436,5 @@ def test_dialects_differ_where_they_say_so() -> None:
         assert dd.to_pylist(flow.output("postgres").snapshot()) == [{"half": 1, "rest": -1}]
         assert dd.to_pylist(flow.output("duckdb").snapshot()) == [{"half": 1.5, "rest": -1}]
         assert dd.to_pylist(flow.output("by zero").snapshot()) == [{"q": None}]
+        (row,) = dd.to_pylist(flow.output("of Spark").snapshot())
+        assert (row["x"], row["y"], row["c"]) == (0.0, "z", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Final, NamedTuple
 
 from sqlglot import exp
@@ -51,15 +52,31 @@ AGGREGATES: Final[Mapping[type[exp.Expression], str]] = {
     exp.ArrayAgg: "collect",
     exp.ArrayUniqueAgg: "collect_set",
     exp.AnyValue: "min",
+    exp.First: "first",
+    exp.Median: "percentile",
+    exp.Quantile: "percentile",
+    exp.PercentileCont: "percentile",
+    exp.PercentileDisc: "percentile_disc",
+    exp.Mode: "mode",
+    exp.GroupConcat: "string_agg",
+    exp.CovarPop: "covar_pop",
+    exp.CovarSamp: "covar_samp",
+    exp.Corr: "corr",
+    exp.Skewness: "skewness",
+    exp.Kurtosis: "kurtosis",
+    exp.ApproxDistinct: "approx_count_distinct",
 }
 _NAMED: Final = {"every": "all", "some": "any", "any": "any", "bool_or": "any", "bool_and": "all",
-                 "count_if": "count_if", "var_samp": "variance", "collect_set": "collect_set"}  # fmt: skip
+                 "count_if": "count_if", "var_samp": "variance", "collect_set": "collect_set",
+                 "kurtosis_pop": "kurtosis"}  # fmt: skip
 
 
 def aggregate_kind(node: exp.Expression) -> str | None:
     """Return which aggregate a node is; None if it is none."""
     if isinstance(node, exp.IgnoreNulls):
         return aggregate_kind(node.this) if isinstance(node.this, exp.AnyValue) else None
+    if isinstance(node, exp.WithinGroup):
+        return aggregate_kind(node.this)
     if isinstance(node, exp.Anonymous):
         return _NAMED.get(str(node.this).lower())
     return AGGREGATES.get(type(node))
@@ -71,12 +88,24 @@ class AggregateParts(NamedTuple):
     argument: Value | None
     by: Value | None
     is_distinct: bool
+    order: tuple[SortKey, ...] = ()
+    second: Value | None = None
+    option: float | str | None = None
 
 
-def aggregate_parts(text: SqlText, node: exp.Expression, kind: str, read: _Read) -> AggregateParts:
+def aggregate_parts(
+    text: SqlText, node: exp.Expression, kind: str, read: _Read, sort: Callable[[exp.Expression], SortKey]
+) -> AggregateParts:
     """Return the operands of an aggregate."""
     if isinstance(node, exp.IgnoreNulls):
-        return aggregate_parts(text, node.this, kind, read)
+        return aggregate_parts(text, node.this, kind, read, sort)
+    if kind in _ORDERED:
+        return _ordered_parts(text, node, kind, read, sort)
+    if text.dialect == "duckdb" and isinstance(node, exp.Skewness | exp.Kurtosis):
+        raise text.error(
+            node,
+            f"{text.written(node)} is that of a sample in DuckDB; there is kurtosis_pop, and in Spark both",
+        )
     text.parts_of(node, "this", "expressions", "expression", "nulls_excluded")
     operands = children_of(node, "expressions")
     if not isinstance(node, exp.Anonymous):
@@ -97,8 +126,84 @@ def aggregate_parts(text: SqlText, node: exp.Expression, kind: str, read: _Read)
     (value,) = values
     if value.is_untyped:
         value = as_type(value, integer)
+    if kind == "avg" and text.dialect == "duckdb" and value.type.kind == "decimal":
+        value = as_type(value, floating)
     by = node.args.get("expression")
+    if by is not None and kind in ("covar_pop", "covar_samp", "corr"):
+        return AggregateParts(value, None, False, second=read(by))
     return AggregateParts(value, None if by is None else read(by), distinct)
+
+
+_ORDERED: Final = ("percentile", "percentile_disc", "mode", "string_agg", "first")
+
+
+def _ordered_parts(
+    text: SqlText, node: exp.Expression, kind: str, read: _Read, sort: Callable[[exp.Expression], SortKey]
+) -> AggregateParts:
+    """Return the operands of an aggregate that takes an order, before its end or in WITHIN GROUP."""
+    ordered: list[exp.Expression] = []
+    within = isinstance(node, exp.WithinGroup)
+    if isinstance(node, exp.WithinGroup):
+        text.parts_of(node, "this", "expression")
+        text.parts_of(node.args["expression"], "expressions")
+        ordered, node = children_of(node.args["expression"], "expressions"), node.this
+    text.parts_of(node, "this", "expression", "quantile", "separator")
+    operand, number = node.this, node.args.get("quantile") or node.args.get("expression")
+    if within and kind != "string_agg":
+        if len(ordered) != 1:
+            raise text.error(node, f"{text.written(node)} takes one value in WITHIN GROUP (ORDER BY …)")
+        operand, number = ordered[0].this, operand
+    if isinstance(operand, exp.Order):
+        text.parts_of(operand, "this", "expressions")
+        ordered, operand = children_of(operand, "expressions"), operand.this
+    distinct = isinstance(operand, exp.Distinct)
+    if isinstance(operand, exp.Distinct):
+        text.parts_of(operand, "expressions")
+        (operand,) = children_of(operand, "expressions")
+    value = read(operand)
+    if kind == "mode":
+        return AggregateParts(value, None, False)
+    if kind in ("percentile", "percentile_disc"):
+        share = _share(text, node, None if number is None else read(number))
+        descending = within and sort(ordered[0]).descending
+        if descending and kind == "percentile_disc":
+            raise text.error(node, f"{text.written(node)} is of an ascending order here: leave out DESC")
+        return AggregateParts(value, None, distinct, option=1 - share if descending else share)
+    order = tuple(sort(each) for each in ordered)
+    if kind == "first":
+        if not order or distinct:
+            raise text.error(node, f"{text.written(node)} takes an order: first(x ORDER BY y)")
+        return AggregateParts(value, None, False, order)
+    return _joined_texts(text, node, value, order, distinct=distinct, read=read)
+
+
+def _joined_texts(
+    text: SqlText,
+    node: exp.Expression,
+    value: Value,
+    order: tuple[SortKey, ...],
+    *,
+    distinct: bool,
+    read: _Read,
+) -> AggregateParts:
+    if value.is_untyped or value.type.kind != "string":
+        raise text.error(node, f"{text.written(node)} joins texts, and not {value.type}: cast it")
+    given = node.args.get("separator")
+    separator = ("," if text.dialect == "duckdb" else "") if given is None else read(given).text
+    if separator is None:
+        raise text.error(node, f"{text.written(node)}: the separator is a constant text")
+    if order and not order[0].descending and order[0].expr.describe() == value.expr.describe():
+        order = ()  # what we do anyway
+    if order and distinct:
+        raise text.error(node, f"{text.written(node)}: with DISTINCT the order is that of the texts")
+    return AggregateParts(value, None, distinct, order, option=separator)
+
+
+def _share(text: SqlText, node: exp.Expression, value: Value | None) -> float:
+    share = 0.5 if value is None else value.expr.value if isinstance(value.expr, LiteralValue) else None
+    if not isinstance(share, int | float | Decimal) or not 0 <= share <= 1:
+        raise text.error(node, f"{text.written(node)}: the share is a constant from 0 to 1")
+    return float(share)
 
 
 def _all_there(*exprs: Expr) -> Expr:
@@ -110,12 +215,16 @@ def _all_there(*exprs: Expr) -> Expr:
 
 def type_of_call(kind: str, argument: Value | None, by: Value | None, *, is_distinct: bool) -> ColumnType:
     """Return the type of an aggregate; raises ExpressionError if it does not take such values."""
+    if kind in ("string_agg", "percentile_disc", "first", "covar_pop", "covar_samp", "corr"):
+        assert argument is not None
+        return (argument.type if kind in ("string_agg", "percentile_disc", "first") else floating).or_null()
     columns = [Column(name, each.type) for name, each in (("x", argument), ("by", by)) if each is not None]
     order = (SortKey(col["by"], False, False),) if by is not None else ()
     call = AggregateCall(
-        Attribute("x", "x", integer), kind, None if argument is None else col["x"], order, is_distinct
-    )
-    return aggregate_of(call).type_in(Schema(tuple(columns)))
+        Attribute("x", "x", integer), kind, None if argument is None else col["x"], order, is_distinct,
+        option=0.5,
+    )  # fmt: skip
+    return aggregate_of(call).type_in(Schema(tuple(columns))).or_null(kind in ("skewness", "kurtosis"))
 
 
 class RankedCall(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from ....columns.column_types import date
+from ....columns.column_types import date, floating
 from ....errors import ExpressionError
 from ....expressions.calls import catalogued, composed
 from ....expressions.expression import Expr, LiteralValue, coalesce, greatest, least, when
@@ -57,6 +57,22 @@ def _plain(make: Callable[..., Expr], *names: str) -> _Call:  # type: ignore[exp
             else:
                 operands.append(value)
         return _computed(make, operands, constants)
+
+    return read_call
+
+
+def _of_floats(make: Callable[..., Expr], *names: str) -> _Call:  # type: ignore[explicit-any]  # any function
+    """Return the reader of a function whose operands are floats: decimals become floats."""
+
+    def built(*exprs: Expr) -> Expr:
+        return make(*exprs)
+
+    def read_call(text: SqlText, node: exp.Expression, read: _Read) -> Value:
+        text.parts_of(node, *names)
+        operands = [read(node.args[name]) for name in names]
+        return computed(
+            built, *(as_type(each, floating) if each.type.kind == "decimal" else each for each in operands)
+        )
 
     return read_call
 
@@ -231,10 +247,10 @@ FUNCTIONS: Final[dict[type[exp.Expression], _Call]] = {
     exp.Ceil: _plain(catalogued.ceil, "this"),
     exp.Abs: _plain(lambda expr: expr.abs(), "this"),
     exp.Sign: _plain(catalogued.signum, "this"),
-    exp.Sqrt: _plain(catalogued.sqrt, "this"),
-    exp.Exp: _plain(catalogued.exp, "this"),
-    exp.Ln: _plain(catalogued.log, "this"),
-    exp.Pow: _plain(catalogued.power, "this", "expression"),
+    exp.Sqrt: _of_floats(catalogued.sqrt, "this"),
+    exp.Exp: _of_floats(catalogued.exp, "this"),
+    exp.Ln: _of_floats(catalogued.log, "this"),
+    exp.Pow: _of_floats(catalogued.power, "this", "expression"),
     exp.Year: _plain(catalogued.year, "this"),
     exp.Quarter: _plain(catalogued.quarter, "this"),
     exp.Month: _plain(catalogued.month, "this"),

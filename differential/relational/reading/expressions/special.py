@@ -193,22 +193,27 @@ class SpecialReader:
                 node, f"the aggregate {self._text.written(node)} cannot stand in {stage.what}"
             )
         inner = stage.inner
-        parts = aggregate_parts(self._text, node, kind, lambda each: self.expressions.read(each, inner))
+        parts = aggregate_parts(
+            self._text, node, kind, lambda each: self.expressions.read(each, inner),
+            lambda each: self.sort_key(each, self.expressions.read(each.this, inner)),
+        )  # fmt: skip
         where = None if condition is None else self.expressions.truth(condition, inner).expr
         type_ = self._type(node, kind, parts.argument, parts.by, is_distinct=parts.is_distinct)
         argument = None if parts.argument is None else parts.argument.expr
         self._check_own(node, argument, stage)
-        by = () if parts.by is None else (SortKey(parts.by.expr, False, False),)
+        by = parts.order if parts.by is None else (SortKey(parts.by.expr, False, False),)
+        second = None if parts.second is None else parts.second.expr
         written = "|".join(
-            [kind, str(parts.is_distinct),
-             *(each.describe() if each is not None else "" for each in (argument, where)),
-             *(each.expr.describe() for each in by)]
+            [kind, str(parts.is_distinct), repr(parts.option),
+             *(each.describe() if each is not None else "" for each in (argument, where, second)),
+             *(f"{each.expr.describe()} {each.descending} {each.nulls_last}" for each in by)]
         )  # fmt: skip
         entry = stage.aggregates.by_text.get(written)
         if entry is None:
             entry = AggregateCall(
-                self._names.attribute(kind, type_), kind, argument, by, parts.is_distinct, where
-            )
+                self._names.attribute(kind, type_), kind, argument, by, parts.is_distinct, where, second,
+                parts.option,
+            )  # fmt: skip
             stage.aggregates.by_text[written] = entry
             stage.aggregates.calls.append(entry)
         return value_of(entry.attribute)
@@ -333,7 +338,9 @@ class SpecialReader:
         kind = aggregate_kind(node)
         if kind not in _WINDOW_AGGREGATES:
             raise self._text.error(node, f"{self._text.written(node)} is no function of a window here")
-        parts = aggregate_parts(self._text, node, kind, read)
+        parts = aggregate_parts(
+            self._text, node, kind, read, lambda each: self.sort_key(each, read(each.this))
+        )
         if parts.is_distinct:
             raise self._text.error(node, f"{self._text.written(node)}: DISTINCT cannot stand in a window")
         argument = parts.argument
