@@ -41,6 +41,7 @@ TEXTS = {
         "select a, sum(b) as n, count(*) as m from t where b > 1 group by a having count(*) > "
         "0"
     ),
+    "bits": "select a & b as x, a | 4 as y, xor(a, b) as z, ~a as n from t",
     "group by expression": "select a + 1 as k, a + 1 + 1 as l, avg(b) as m from t group by a + 1",
     "count of nothing": "select sum(b) as s, count(*) as n, max(s) as x from t where a > 100",
     "distinct aggregates": (
@@ -418,8 +419,6 @@ def test_dialects_differ_where_they_say_so() -> None:
         t = dd.input(flow, "t", "a: int, b: int")
         for dialect in ("spark", "postgres", "duckdb"):
             dd.sql(flow, "select a / 2 as half, -a % 2 as rest from t", dialect=dialect, t=t).output(dialect)
-            halved = dd.sql(flow, "select 1.0 / 4 as q from t", dialect=dialect, t=t).schema["q"].type.kind
-            assert halved == ("float" if dialect == "duckdb" else "decimal")
         dd.sql(flow, "select a / b as q from t", dialect="duckdb", t=t).output("by zero")
         said = "percentile(b, 0.5) as x, listagg('z', '+') within group (order by b) as y, kurtosis(b) as z"
         dd.sql(flow, f"select {said}, skewness(b) as s, corr(a, b) as c from t", t=t).output("of Spark")

@@ -1,7 +1,6 @@
 """Arithmetic as the dialects have it, written out in our operators.
 
-/        DuckDB: a float. Spark, Postgres: of decimals a decimal; of whole numbers Spark has a float, and
-         Postgres a whole number, cut towards zero
+/        of decimals a decimal; of whole numbers a whole number, cut towards 0 (Postgres), else a float
 x / 0    Spark, Postgres: the row fails. DuckDB: null
 %        has the sign of the dividend; ours, as in Python, that of the divisor
 DIV, //  cut towards zero (Spark, Postgres), rounded down (DuckDB)
@@ -61,8 +60,6 @@ def divided(dialect: str, left: Value, right: Value) -> Value:
     left, right = _numbers(left, right)
     if dialect == "postgres" and left.type.kind == right.type.kind == "int":
         return computed(_cut_quotient, left, right)
-    if dialect == "duckdb" and "decimal" in (left.type.kind, right.type.kind):
-        left, right = as_type(left, floating), as_type(right, floating)
     return _guarded(dialect, lambda a, b: a / b, left, right, floating)
 
 

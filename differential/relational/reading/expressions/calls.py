@@ -126,8 +126,6 @@ def aggregate_parts(
     (value,) = values
     if value.is_untyped:
         value = as_type(value, integer)
-    if kind == "avg" and text.dialect == "duckdb" and value.type.kind == "decimal":
-        value = as_type(value, floating)
     by = node.args.get("expression")
     if by is not None and kind in ("covar_pop", "covar_samp", "corr"):
         return AggregateParts(value, None, False, second=read(by))
