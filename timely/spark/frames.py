@@ -22,13 +22,30 @@ def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
     chunks after it. Concatenated and filtered tables have such chunks; this function removes them first. It
     also keeps times without a zone as they are: PySpark would convert them to the zone of the session, which
     lacks the hour that daylight saving skips in spring.
+
+    Fields of structs may be null in the DataFrame. PySpark builds structs anew, and pyarrow then refuses a
+    field without nulls below a struct that is null.
     """
+    schema = pa.schema([each.with_type(_with_nulls_inside(each.type)) for each in table.schema])
+    if schema != table.schema:
+        table = table.cast(schema)
     filled = [batch for batch in table.to_batches() if batch.num_rows]
     # `createDataFrame` also fails for a column of times without any chunk.
     nothing = pa.RecordBatch.from_pylist([], schema=table.schema)
     form = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
     frame: DataFrame = spark.createDataFrame(pa.Table.from_batches(filled or [nothing]), form)
     return frame
+
+
+def _with_nulls_inside(kind: pa.DataType) -> pa.DataType:
+    """Return the type with fields of its structs that may be null, at any depth."""
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(each.name, _with_nulls_inside(each.type)) for each in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_with_nulls_inside(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, kind.item_field.with_type(_with_nulls_inside(kind.item_type)))
+    return kind
 
 
 def read_folders(spark: SparkSession, *folders: Path) -> DataFrame:
