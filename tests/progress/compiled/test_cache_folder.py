@@ -184,6 +184,7 @@ def test_a_container_under_any_user_compiles_in_memory_and_reads_what_root_has_p
 
 
 @needs_root
+@pytest.mark.timeout(600)  # it compiles some fifty kernels: 20 s of processor time
 def test_a_dataflow_runs_under_any_user_without_a_place_for_files(place: Path) -> None:
     nowhere = {"NAIAD_CACHE": "", "XDG_CACHE_HOME": "", "TMPDIR": "/nowhere"}
     compiled, said = run(place, FLOW, AS_OTHER_USER, without=("HOME",), **nowhere)
