@@ -182,7 +182,7 @@ def test_installed_with_what_is_chosen_of_groups_and_a_loop_over_two_collections
     flow.input("rows").insert([(1, "b", 3), (1, "a", 5), (1, None, 1), (2, None, None)])
     flow.wait(flow.seal())
     rows = {row.pop("k"): row for row in flow.output("chosen").snapshot().to_pylist()}
-    assert [row.pop("all") for row in (rows[1], rows[2])] == [("a", "b"), ()]
+    assert [row.pop("all") for row in (rows[1], rows[2])] == [["a", "b"], []]
     assert rows[1] == {"at": None, "last": 3, "most": "b", "different": 2, "spread": 2.0}
     assert rows[2] == {"at": None, "last": None, "most": None, "different": 0, "spread": None}
     assert flow.output("z").snapshot().to_pylist() == [{"k": 2}]
