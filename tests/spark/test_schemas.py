@@ -36,7 +36,7 @@ ROW = (1, 2, 0.5, Decimal("1.50"), True, DAY.date(), DAY, DAY.replace(tzinfo=Non
 def test_fields_have_their_types_and_say_whether_they_may_be_null() -> None:
     given = (
         "i: int, small: int?, f: float?, p: decimal(8, 2)?, b: bool?, d: date?, t: timestamp?, "
-        "n: timestamp?, s: string?, y: bytes?, l: any?"
+        "n: timestamp?, s: string?, y: bytes?, l: array<string?>?"
     )
     assert str(Schema.of(STRUCT)) == given
     with pytest.raises(SchemaError, match="column 'took': .*interval.* is not a column type"):

@@ -49,7 +49,7 @@ TIES = (
     ),
     Unary(
         "top 1 with ties of a divided key",
-        lambda c: c.group_by("k", balance=dd.Balance("JT", units=3)).top_k(1, col.v % 3, ties=True),
+        lambda c: c.group_by("k", balance=dd.Balance("JB", units=3)).top_k(1, col.v % 3, ties=True),
         lambda rows: plainly.top_k(
             rows,
             lambda row: (cast(int, row[0]) % 3, *row),
