@@ -45,7 +45,7 @@ def test_a_type_is_read_back_from_its_text_and_from_its_arrow_type(seed: int) ->
             T.StructType([T.StructField("a", T.IntegerType(), False), T.StructField("b", T.StringType())]),
             "struct<a: int, b: string?>",
         ),
-        (T.ArrayType(T.DecimalType(38, 2)), "any"),
+        (T.ArrayType(T.DecimalType(38, 2)), "array<decimal(38, 2)?>"),
         (T.ArrayType(T.DayTimeIntervalType()), "any"),
         (pl.List(pl.Struct({"a": pl.Date})), "array<struct<a: date?>?>"),
         (pl.Array(pl.Int8, 3), "array<int?>"),
