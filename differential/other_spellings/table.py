@@ -276,7 +276,8 @@ _FUNCTION_NAMES: Final[dict[str, str | Same]] = {
     **dict.fromkeys(("sample",), "filter(dd.hash(col.id) % 100 < 5), of a collection"),
     **dict.fromkeys(("field", "element"), "dd.col.x"),
     **dict.fromkeys(
-        ("expr", "sql"), "col.x + 1, dd.when(col.x > 1).then('a').otherwise('b'): no texts of SQL"
+        ("expr",),
+        "col.x + 1, dd.when(col.x > 1).then('a').otherwise('b'); dd.sql takes a whole query as text",
     ),
     **dict.fromkeys(("union", "unionAll", "union_all", "unionByName"), "a.concat(b, c), of a collection"),
     **dict.fromkeys(("merge", "join"), "a.join(b, on='key'), of a collection"),

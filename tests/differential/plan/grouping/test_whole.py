@@ -103,7 +103,7 @@ def test_of_rows_that_a_client_reads_lists_are_empty() -> None:
         )
         flow.wait(flow.seal())
         (row,) = flow.output("out").snapshot().to_pylist()
-        assert row["all"] == ()
+        assert row["all"] == []
 
 
 def test_always_in_loops_from_iteration_0_on() -> None:

@@ -111,6 +111,6 @@ def test_few_rows_go_to_the_many_of_a_join_without_keys(workers: int) -> None:
             stage["trace_rows"]
             for of_worker in cluster.stats()
             for stage in of_worker["dataflows"][0]["stages"]
-            if "join" in stage["name"]
+            if "rows in the order of" in stage["name"]
         ]
         assert len(joins) == workers and max(joins) < 2 * min(joins), "no worker has most of the rows"
