@@ -124,15 +124,10 @@ def _between(draw: Draw[object], source: Collection, made: list[Collection]) -> 
     other = _one_of(draw, made)
     left = source.select(**{name: col(_column(draw, source)) for name in ("l0", "l1")})
     number = _number(draw, other)
-    few = draw(
-        st.sampled_from(
-            [
-                other.agg(r0=dd.max(_column(draw, other)), r1=dd.avg(_column(draw, other))),
-                other.select(r0=number, r1=number).top_k(2, by="r0"),
-            ]
-        )
-    )
-    assert isinstance(few, Collection)
+    if draw(st.booleans()):
+        few = other.agg(r0=dd.max(_column(draw, other)), r1=dd.avg(_column(draw, other)))
+    else:
+        few = other.select(r0=number, r1=number).top_k(2, by="r0")
     compared = draw(st.sampled_from([col.l0, col.l1, col.l0 * 0.5, dd.coalesce(col.l0, 1)]))
     conditions = []
     for name in draw(st.sampled_from([("r0",), ("r1",), ("r0", "r1")])):  # type: ignore[attr-defined]

@@ -176,7 +176,8 @@ def _constant(value: object, type_: ColumnType) -> Constant:
         raise SchemaError(f"{value!r:.200} is no constant of type {type_}")
     if type_.metadata is not None:
         try:
-            is_fitting = not type_.is_nested or fitting(type_)(unpack(cast("bytes", value)))
+            unpacked = unpack(cast("bytes", value))
+            is_fitting = not type_.is_nested or fitting(type_)(unpacked)
         except Exception as error:
             raise SchemaError(f"{value!r:.200} is no constant of type any") from error
         if not is_fitting:
