@@ -274,8 +274,8 @@ def _check_balance(left: SetOperators, right: SetOperators, kind: How, balance: 
         return
     if balance != "auto" and not isinstance(balance, Balance | Routed):
         raise SchemaError(
-            f"join ({call_site()}): balance={balance!r:.80} is no balance: write "
-            "dd.Balance('hash', units=16) or 'auto'"
+            f"join ({call_site()}): balance={balance!r:.80} is no balance: it may be 'auto', or write "
+            "dd.Balance('hash', units=16)"
         )
     if kind not in ("inner", "cross"):
         raise SchemaError(f"join ({call_site()}): balance= is for how='inner' and 'cross', not {kind!r}")

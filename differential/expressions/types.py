@@ -279,7 +279,7 @@ def _common(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
             hint = ": write dt.date(2024, 2, 29), dt.datetime(…), or cast the text"
         raise _error(expr, types, f"takes values of one type{hint}", "" if hint else _cast_of(expr, types))
     if expr.op in _ORDERING and not common.has_order:
-        mend = "cast them, for example .cast('int')" if common.kind == "any" else "compare parts of them"
+        mend = "cast them, as in col.x.cast('int')" if common.kind == "any" else "compare parts of them"
         raise _error(expr, types, f"needs an order; values of type {common} have none: {mend}")
     return common.or_null(any(type_.nullable for type_ in types))
 

@@ -62,6 +62,9 @@ def improve(
     _consolidate_results(improved, add, sites)
     _prune(improved, add, sites, whole)
     _bound_rows(improved, add, sites)
+    if improved.fired["rows between bounds"]:
+        _everywhere(improved, "filter pushed", push_filter, add, sites)  # bounds are not null
+        _prune(improved, add, sites, whole)
     return improved
 
 

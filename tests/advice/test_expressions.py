@@ -132,17 +132,11 @@ OF_PYTHON = [
     ),
 ]
 ITEMS = [
-    Advised("rows.filter(col.x < 3).select(a=«col.tags[0]».cast('int'))", r"Write instead: (\S+)", [1, 3]),
     Advised(
         "rows.select(a=«col.s[0:2]»)",
         r"Write instead: (\S+\.str\.slice\(offset, length\))",
         ["on", "th", "tw"],
         reads={"offset": "0", "length": "2"},
-    ),
-    Advised(
-        "rows.select(a=lit({'k': 1}, 'any')).select(b=«col.a['k']».cast('int')).distinct()",
-        r"Write instead: (\S+)",
-        [1],
     ),
     Advised(
         "rows.select(a=lit({'k': 1}, 'any')).select(b=«col.a.k».cast('int')).distinct()",

@@ -65,6 +65,7 @@ def test_law_the_meaning_stays_and_no_error_appears() -> None:
         "columns dropped",
         "columns of inputs left out",
         "loop result consolidated",
+        "rows between bounds",
     }
     repeat_until(lambda: tried <= set(fired), holds)
     others = {"joins in a circle at once", "row numbers to first rows"}
