@@ -76,7 +76,7 @@ COUNT = 40
 
 
 class PartsVertex(timely.Vertex):
-    """Reads partitions, of which each worker has some: the records of partition p are (p, 0), (p, 1) … A
+    """Reads the partitions of its worker: the records of partition p are (p, 0), (p, 1) … A
     position says how many records of each partition have been read, and the epoch of the next one, so that
     records of a partition come in their order. `is_driven`: the test says when to read.
     """

@@ -191,7 +191,7 @@ class _Interpreter:
         return plainly.join(sides[0], sides[1], keys=len(node.on))
 
     def _bounded(self, node: n.Bounded) -> Rows:
-        """All pairs, of which those stay for which the tests are true; without the columns of the bounds."""
+        """The pairs for which the tests are true, without the columns of the bounds."""
         source, bounds = node.source.schema, node.bounds.schema
         width = len(source)
         pairs = plainly.join(self.rows(node.source), self.rows(node.bounds), keys=0)

@@ -177,7 +177,7 @@ def _shifted(words: Int64s, digits: int) -> Int64s | None:
 def _dropped(words: Int64s, digits: int, to_even: bool = False) -> Int64s:
     """Return words / 10^digits to the nearest, halves away from zero, or to the even digit."""
     if digits > WORD_DIGITS_MAX:
-        # Of 19 digits, all of which are dropped, half a unit is 5·10^18.
+        # If 19 digits are dropped, half a unit is 5·10^18.
         half = 5 * 10**18 + to_even
         is_one = (words >= half).astype(np.int64) - (words <= -half)
         return is_one if digits == WORD_DIGITS_MAX + 1 else np.zeros_like(words)

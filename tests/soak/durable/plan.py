@@ -144,7 +144,7 @@ class ToldModel(Model):
         self.tell("took", self.at, operation.tag, operation.sign, first, last)
 
     def sealed_until(self, epoch: int) -> None:
-        """A client was told that this epoch is sealed for good."""
+        """A reply told a client that this epoch is sealed for good."""
         self.tell("sealed", self.at, epoch)
 
     def saw_truth(self, input: str, start: int, stop: int, by_epoch: dict[int, Rows]) -> None:

@@ -95,7 +95,7 @@ KINDS = {
 """20 faults between them."""
 
 _QUICK_FAULTS = 4
-"""So many of each kind strike in a quick round."""
+"""The number of faults of each kind in a quick round."""
 
 
 _HOSTS = ("task", "worker", "host")
