@@ -178,7 +178,8 @@ GROUP = [
         r"Write (.+)$",
         [("a", 3, 20), ("b", 3, 30)],
     ),
-    Advised("rows.group_by('key').«agg({'x': 'median'})»", r"as in (.+)$", GROUPS),
+    Advised("rows.group_by('key').«agg({'x': 'median'})»", r"Write (.+)$", [("a", 1.5), ("b", 3.0)]),
+    Advised("rows.group_by('key').«agg({'x': 'any_of_them'})»", r"as in (.+)$", GROUPS),
     Advised(
         "rows.group_by('key')«['x'].sum()»", r"Write instead: agg\(.*?\), or (\S+)$", GROUPS, instead=r".\1"
     ),
@@ -265,12 +266,17 @@ GROUP = [
     Advised("rows.«top_k(2, by='x', descending=True)».select('x')", r"Write instead: (.*?) for", [1, 2, 3]),
     Advised("rows.«top_k(2)».select('x')", r"(by='x') for the least", [1, 2], instead=r"top_k(2, \1)"),
     Advised("rows.«order_by('x', ascending=False)».select('x')", r"Write instead: (.*)$", [1, 2, 3]),
-    Advised("rows.«top_k(2, by='x', method='rank')».select('x')", r"write (.*)$", [1, 2], gaps=("'x'",)),
+    Advised(
+        "rows.«top_k(2, by='x', method='rank')».select('x')",
+        r"write (.*)$",
+        [1, 2],
+        instead=r"top_k(2, by='x', \1)",
+    ),
     Advised(
         "rows.group_by('key').«top_k(1, by='x', method='dense')».select('x')",
         r"write (.*)$",
         [1, 3],
-        gaps=("'x'",),
+        instead=r"top_k(1, by='x', \1)",
     ),
     Advised("rows.group_by('key').«having(col.n > 1)».select('key')", r"Write instead: (.*)$", ["a"]),
     Advised(

@@ -31,5 +31,5 @@ def test_a_mode_that_does_not_exist_is_refused(progress: object, embedded: bool)
 
 
 def test_the_mode_of_a_running_cluster_was_decided_when_it_was_started() -> None:
-    with pytest.raises(timely.MisuseError, match="silence_seconds and progress"):
+    with pytest.raises(timely.MisuseError, match="decided when those .* started, .* progress,"):
         timely.connect("127.0.0.1:1", progress="host")
