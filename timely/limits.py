@@ -428,8 +428,9 @@ epoch by then, and if that takes a small part of its time."""
 ANSWER_LOG_BYTES_MAX: Final = 8 * MIB
 """While so many bytes of a log wait for the disk, no more rows of answers are written to it."""
 
-DATED_EPOCHS_MAX: Final = 256
-"""A worker remembers when it opened so many of the last epochs of an input, for the ages in `Flow.why`."""
+DATED_EPOCHS_MAX: Final = 1024
+"""A worker remembers when it opened so many of the last epochs of an input, and when they were complete at an
+output, for the ages in `Flow.why` and `Cluster.stats`."""
 
 REASONS_COUNT_MAX: Final = 32
 """What holds an epoch, as far as one worker tells it: so many things, the likeliest first."""

@@ -20,6 +20,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from time import perf_counter
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
 
@@ -42,6 +43,7 @@ __all__ = [
     "Kernel",
     "compile_for",
     "compile_part_for",
+    "compile_seconds",
     "compile_unless_kept",
     "has_all_of_list",
     "intrinsic",
@@ -92,6 +94,7 @@ class _Watch:
         self.hook: Callable[[], None] | None = _print_notice
         self.each: Callable[[int, int], None] | None = None
         self.compiled = 0
+        self.seconds = 0.0
         self.ready = 0
         self.defined = 0
 
@@ -163,6 +166,11 @@ def load_kept(*kernels: Callable[..., object]) -> None:  # type: ignore[explicit
 def kernels_compiled() -> int:
     """Return how many kernels this process has compiled, not counting those that it loaded from disk."""
     return _watch.compiled
+
+
+def compile_seconds() -> float:
+    """Return how many seconds this process has been compiling kernels, by the clock."""
+    return _watch.seconds
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
@@ -295,11 +303,14 @@ class Kernel(functools.partial[object]):
             if called is not None:
                 return called
             signature = signature_of(arguments)
+            began = perf_counter()
             try:
                 image, constants = image_of(compiled, signature)
                 called = function_of(self.py_func.__name__, image, constants, self._other)
             except UnknownCodeError:
                 return compiled.numba_dispatcher
+            finally:
+                _watch.seconds += perf_counter() - began
             self._signature = str(signature)
             _used.append(self)
             code_files.keep(self.file, self.stamp, code_files.Code(self._signature, image, constants))

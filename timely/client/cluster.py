@@ -254,6 +254,8 @@ class Cluster(Spelled):
 
         Of the worker: `worker`, `workers`, `process`, `timings.name`, `timings.within`; totals `steps`,
         `messages_sent`, `messages_recv`, `timings.count`, `timings.seconds`, `timings.buckets`.
+        Of its process: `used.resident_bytes`, `used.peak_bytes`; totals `used.cpu_seconds`,
+        `used.kernels_compiled`, `used.compile_seconds`.
         Of large memory: `memory.plain_bytes`, `memory.file_bytes`, `memory.budget_bytes`, `memory.spill`.
         Of symbols: `symbols.entries`, `symbols.bytes`, `symbols.full_at`, `symbols.bytes_full_at`,
         `symbols.cold_entries`, `symbols.cold_bytes`,
@@ -261,10 +263,15 @@ class Cluster(Spelled):
         Of the store of a durable cluster: `store.incarnation`, `store.unsynced_bytes`, `store.failing`; total
         `store.logged_bytes`; by worker 0 `store.since_base_bytes`, and of each worker that stands by
         `store.standby.worker`, `store.standby.process`, `store.standby.is_abreast`, `store.standby.behind`.
-        Of each dataflow, by number: `dataflows.spec`, `dataflows.pointstamps`, `dataflows.complete_before`.
+        Of each dataflow, by number: `dataflows.spec`, `dataflows.pointstamps`, `dataflows.complete_before`,
+        `dataflows.epochs`.
         Of its inputs: `dataflows.inputs.name`, `dataflows.inputs.epoch`, `dataflows.inputs.rows_waiting`.
         Of its imports: `dataflows.imports.dataflow`, `dataflows.imports.export`, `dataflows.imports.epoch`.
-        Of its stages: `dataflows.stages.name`, `dataflows.stages.loop`; total `dataflows.stages.activations`;
+        Of its outputs: `dataflows.outputs.name`, `dataflows.outputs.complete_before`; of clients that read
+        there `dataflows.outputs.readers.epoch`, `dataflows.outputs.readers.silent_seconds`.
+        Of its stages: `dataflows.stages.name`, `dataflows.stages.site`, `dataflows.stages.loop`,
+        `dataflows.stages.frontier`, `dataflows.stages.rows_waiting`; totals `dataflows.stages.activations`,
+        `dataflows.stages.busy_seconds`;
         of stages that keep rows `dataflows.stages.trace_rows`, `dataflows.stages.trace_bytes`,
         `dataflows.stages.trace_file_bytes`,
         `dataflows.stages.importers`, `dataflows.stages.rows_of_far_epochs`,

@@ -78,7 +78,7 @@ class Instance:
         self.runners = make_runners(self, frozen, codes, owner.acting)
         self.sources = [runner for runner in self.runners if isinstance(runner, SourceRunner)]
         self.loops: list[CompiledLoopRunner] = []
-        self.turns.actors += self.runners
+        self.turns.add_actors(self.runners)
         self.connectors = connected(self, frozen, self.runners)
         self.arrivals = Arrivals(self.worker, frozen.layout, self.anchor, self.connectors, self.enqueue)
         watched, self._port_owner = make_vertices(frozen, self.runners)
@@ -500,7 +500,7 @@ class Instance:
     def _compile_loops(self) -> None:
         """Compile loops, as far as they can be compiled. Called once all vertices have started."""
         self.loops = compile_loops(self, self.frozen, self.runners, self.connectors)
-        self.turns.actors += self.loops
+        self.turns.add_actors(self.loops)
         for loop in self.loops:
             for stage in loop.stages:
                 self.turns.actors[stage] = loop

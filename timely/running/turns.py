@@ -47,10 +47,17 @@ class Turns:
         self._postponed = 0  # steps for which they have waited
         self.alarms = Alarms()
         self.has_failed = False
+        self.busy: list[int] = []
+        """For each actor the nanoseconds of all its turns and idle moments, with what it sent in them."""
         self.ran_until = 0
         """When the last turn was over, by `perf_counter_ns`."""
         self.mergers: list[VertexRunner] = []  # runners whose vertices have a use for idle moments
         self.idle_runners: list[VertexRunner] = []
+
+    def add_actors(self, actors: Sequence[Actor]) -> None:
+        """Add actors, behind those that there are."""
+        self.actors += actors
+        self.busy += [0] * len(actors)
 
     def enqueue(self, target: Target, port: int, location: int, word: int, batch: Batch) -> None:
         """Put a message into the inbox of `target`, and let it have a turn."""
@@ -91,7 +98,7 @@ class Turns:
         if self.resumed:
             for runner in self.resumed.copy():
                 self.let_resume(runner)
-        ready, turns, runners = self.ready, self._turns, self.actors
+        ready, turns, runners, busy = self.ready, self._turns, self.actors, self.busy
         if self.patient:
             self._postponed += 1
             if not ready or self._postponed >= PATIENCE_STEPS:
@@ -101,7 +108,8 @@ class Turns:
         counts = times.counts
         began = then = perf_counter_ns()
         while ready and ran < activations and gate.has_credit:
-            runner = runners[turns.popleft() if turns else heapq.heappop(ready)]
+            stage = turns.popleft() if turns else heapq.heappop(ready)
+            runner = runners[stage]
             # An actor that has had its turn out of order is still listed, but not queued any more.
             if runner.is_queued:
                 self._activate(runner)
@@ -109,6 +117,7 @@ class Turns:
                 now = perf_counter_ns()
                 taken, then = now - then, now
                 counts[(taken * taken).bit_length()] += 1  # `Histogram.add`, without a call
+                busy[stage] += taken
         times.total += then - began
         self.ran_until = then
         if ready and not turns:
@@ -176,15 +185,18 @@ class Turns:
 
     def idle(self) -> bool:
         """Give one idle moment to the next vertex that wants it; return True if any vertex wants another."""
-        waiting = self.idle_runners
+        waiting, busy = self.idle_runners, self.busy
         while waiting:
             runner = waiting[-1]
+            began = perf_counter_ns()
             try:
-                if runner.vertex is not None and runner.vertex.on_idle():
-                    return True
+                wants_more = runner.vertex is not None and runner.vertex.on_idle()
             except BaseException as error:
                 add_note(error, f"while {runner.title()} was idle, built at {runner.site}")
                 raise
+            busy[runner.stage] += perf_counter_ns() - began
+            if wants_more:
+                return True
             waiting.pop()
         return False
 
@@ -213,6 +225,7 @@ class Turns:
         """Drop everything: nobody has a turn any more."""
         for listed in (self.actors, self.mergers, self.idle_runners, self.resumed):
             listed.clear()
+        self.busy = []  # the list itself may belong to a turn that is under way
         self.alarms.drop()
         for waiting in (self.ready, self.patient, self._turns):
             waiting.clear()

@@ -89,7 +89,7 @@ from .answers.new_versions import NewVersions
 from .answers.older_clients import OF_INPUTS, OlderClients
 from .answers.outputs import Outputs
 from .answers.why import Reasons
-from .counters import statistics
+from .counting.counters import statistics
 from .durability.durability import Durability, check_same_query
 from .durability.fold_turns import Folds
 from .durability.news import take_news

@@ -299,7 +299,7 @@ def turns_of(count: int, patient: int = -1) -> tuple[Turns, list[Acts], list[int
     log: list[int] = []
     actors = [Acts(stage, log, stage == patient) for stage in range(count)]
     turns = Turns()
-    turns.actors += actors  # type: ignore[arg-type]
+    turns.add_actors(actors)  # type: ignore[arg-type]
     return turns, actors, log
 
 

@@ -50,6 +50,11 @@ class ReaderPositions:
         place = self._places.get(reader)
         return None if place is None else (place.epoch, place.seconds)
 
+    def told(self) -> list[tuple[int, float]]:
+        """Return the position of each client, and for how many seconds it was silent."""
+        now = self._clock()
+        return [(place.epoch, now - place.seen) for place in self._places.values()]
+
     def written_of(self, reader: str) -> tuple[int, float] | None:
         """Return the same, but -1 for the epoch of a client that was not heard of since a restart, or whose
         position was written long ago: that has to be written again, as logs forget the positions of clients

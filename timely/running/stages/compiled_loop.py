@@ -111,12 +111,13 @@ class CompiledLoopRunner:
         rows come in, its stage and port.
         """
         self._dataflow = dataflow
+        self.work_told: dict[int, int] = {}  # rows and turns of each stage that were told as busy time
         self.name, layout = scope
         self._limit = layout.limit
         self._shift = layout.shifts[0]
         self.loop = loop
         self._members = {runner.stage: runner for runner in members}
-        self._ports = ports
+        self.ports = ports
         self.leaving = leaving
         self._is_alone = dataflow.workers == 1
         self._watched = [port for runner in members for port in runner.ports]
@@ -198,7 +199,7 @@ class CompiledLoopRunner:
 
     def check_arrived(self, location: int, port: int, batch: Batch, peer: int) -> None:
         """Check a batch as the vertex does that will get it."""
-        stage, port = self._ports[location]
+        stage, port = self.ports[location]
         self._members[stage].check_arrived(location, port, batch, peer)
 
     @property
@@ -227,7 +228,7 @@ class CompiledLoopRunner:
             if location == _ROUND:
                 self._heard.setdefault(self.loop.vote_in(batch).number, []).append(batch)
             else:
-                stage, port = self._ports[location]
+                stage, port = self.ports[location]
                 take(stage, port, batch)
         if self._is_alone:
             self._advance_alone(inbox)

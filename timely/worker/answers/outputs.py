@@ -17,7 +17,7 @@ from ...operators.outputs.places import ReaderPositions
 from ...running.core import Worker
 from ...running.instance import Instance
 from ...wire.requests import Probe, Progress, Read, Reply, Request, Value
-from ..counters import loop_under_way
+from ..counting.counters import loop_under_way
 from ..durability.durability import Durability
 from ..orders import open_epoch
 from ..replacing import Replacements

@@ -17,7 +17,7 @@ from ...running.reasons.calls import call_of
 from ...running.reasons.outstanding import Outstanding
 from ...wire.reasons import KINDS, Reason
 from ...wire.requests import Reply, Value, Why
-from ..counters import loop_under_way
+from ..counting.counters import loop_under_way
 from ..orders import open_epoch
 
 __all__ = ["Reasons"]

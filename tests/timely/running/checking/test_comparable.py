@@ -56,7 +56,7 @@ NOT_COMPARED = {
     | {"alarms"}
     | {"messages_recv", "messages_sent", "resume_later", "routing", "wake", "worker", "workers"},
     # the gate is the same for all dataflows of a worker, and compared there; nothing depends on times
-    Turns: {"actors", "gate", "mergers", "ran_until", "timings"},
+    Turns: {"actors", "busy", "gate", "mergers", "ran_until", "timings"},
     # how much is allowed; the sum of what is counted up to each mark
     Credits: {"_limit", "_peers", "_unreceived", "quantum", "transport"},
     VertexRunner: {"_surroundings", "code", "name", "notifies", "ports", "site", "source", "wants_end"}

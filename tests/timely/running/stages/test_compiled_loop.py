@@ -164,7 +164,7 @@ def test_what_has_only_come_in_is_held_from_the_earliest_message_on(monkeypatch:
         region._dataflow, "count", lambda location, word, delta: counted.append((word, delta))
     )
     monkeypatch.setattr(KernelLoop, "take", lambda self, stage, port, batch: None)
-    location = next(iter(region._ports))
+    location = next(iter(region.ports))
     batch = UpdateBatch(np.zeros((4, 1), np.int64))
     words = [_word(instance, epoch) for epoch in (7, 5, 6)]
     region.inbox = [(0, location, word, batch) for word in words]
@@ -179,7 +179,7 @@ def test_what_comes_in_later_of_an_earlier_epoch_is_held_from_there(monkeypatch:
     (region,) = instance.loops
     worker.run_until_idle()
     monkeypatch.setattr(KernelLoop, "take", lambda self, stage, port, batch: None)
-    location = next(iter(region._ports))
+    location = next(iter(region.ports))
     batch = UpdateBatch(np.zeros((4, 1), np.int64))
     held = []
     for epoch in (7, 8, 5, 6):

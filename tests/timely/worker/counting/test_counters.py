@@ -53,6 +53,8 @@ def test_all_that_is_counted_is_said_to_users_and_nothing_else(kind: dict[str, i
         flow.input("edges").insert([(n, n + 1, str(n)) for n in range(5)])
         flow.input("numbers").insert([1, 2])
         other.wait(flow.seal())
+        reads = flow.output("counts").follow()
+        next(reads)  # its client has a place there from now on
         found = {name for worker in cluster.stats() for name in names_of(worker)}
     with timely.connect(embedded=True, durable=tmp_path) as cluster:
         follower = StatusFile(str(tmp_path), 0)

@@ -7,7 +7,7 @@ from collection_flows import distances
 import timely
 from timely.running.core import Worker
 from timely.running.instance import Instance
-from timely.worker.counters import statistics
+from timely.worker.counting.counters import statistics
 
 
 def test_who_asks_twice_is_told_the_same_and_of_what_came_since() -> None:

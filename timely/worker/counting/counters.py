@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 import msgpack
 
-from ..dictionaries import dictionaries
-from ..failure import is_interrupt, text_of
-from ..mapped import bytes_in_use
-from ..operators.capture import CaptureVertex
-from ..operators.vertex import Vertex
-from ..running.core import Worker
-from ..running.instance import Instance
-from ..spilling.budget import SPILL
-from ..spilling.file_memory import bytes_in_files
-from ..wire.requests import Value
+from ...dictionaries import dictionaries
+from ...failure import is_interrupt, text_of
+from ...mapped import bytes_in_use
+from ...operators.capture import CaptureVertex
+from ...operators.vertex import Vertex
+from ...running.core import Worker
+from ...running.instance import Instance
+from ...running.stages.vertex_runner import VertexRunner
+from ...spilling.budget import SPILL
+from ...spilling.file_memory import bytes_in_files
+from ...wire.requests import Value
+from .busy import busy_nanoseconds, rows_waiting
+from .epoch_times import epoch_times
+from .process_use import process_use
 
 __all__ = ["loop_under_way", "statistics"]
 
@@ -40,6 +45,7 @@ def statistics(
         "worker": worker.index,
         "workers": worker.workers,
         "process": os.getpid(),
+        "used": process_use(),
         "steps": worker.steps,
         "messages_sent": worker.messages_sent,
         "messages_recv": worker.messages_recv,
@@ -81,9 +87,8 @@ def _of_symbols(worker: Worker) -> dict[str, Value]:
 
 
 def _of_dataflow(instance: Instance, spec: str) -> Value:
-    for loop in instance.loops:
-        loop.report()
     outputs = [runner.vertex for runner in instance.runners if isinstance(runner.vertex, CaptureVertex)]
+    busy = busy_nanoseconds(instance)
     return {
         "spec": spec,
         "pointstamps": instance.tracker.active_count,
@@ -96,14 +101,26 @@ def _of_dataflow(instance: Instance, spec: str) -> Value:
             {"dataflow": one.exported.dataflow, "export": one.exported.name, "epoch": one.epoch}
             for one in instance.imports
         ],
+        "outputs": [_of_output(instance, name) for name in instance.frozen.outputs],
+        "epochs": epoch_times(
+            [sorted(filter(None, runner.moves)) for runner in instance.runners if runner.moves],
+            [output.completions.moves() for output in outputs],
+            time.monotonic(),
+        ),
         "stages": [
             {
                 "name": runner.name,
                 "loop": stage.scope.path_inside(),
+                "site": runner.site,
                 "activations": runner.activations,
+                "busy_seconds": busy[place] / 1e9,
+                "rows_waiting": rows_waiting(instance, place),
+                "frontier": _frontier(runner),
                 **({} if runner.vertex is None else _of_vertex(runner.vertex)),
             }
-            for stage, runner in zip(instance.frozen.stages, instance.runners, strict=True)
+            for place, (stage, runner) in enumerate(
+                zip(instance.frozen.stages, instance.runners, strict=True)
+            )
         ],
         "connectors": [
             {
@@ -116,6 +133,22 @@ def _of_dataflow(instance: Instance, spec: str) -> Value:
         ],
         "loops": _of_loops(instance),
     }
+
+
+def _of_output(instance: Instance, name: str) -> Value:
+    """Return how far an output is here, and its clients, which may hold its changes back."""
+    capture = instance.output(name)
+    return {
+        "name": name,
+        "complete_before": _complete_before(instance, [capture]),
+        "readers": [{"epoch": epoch, "silent_seconds": silent} for epoch, silent in capture.places.told()],
+    }
+
+
+def _frontier(runner: VertexRunner) -> Value:
+    """Return the first time at which rows may still come in, as a list; None if none can."""
+    words = [word for port in range(len(runner.ports)) if (word := runner.first(port)) is not None]
+    return list(runner.code.unpack_wide(min(words))) if words else None
 
 
 def _of_vertex(vertex: Vertex) -> dict[str, Value]:

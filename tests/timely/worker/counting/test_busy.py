@@ -1,0 +1,71 @@
+"""Each stage is told the time of its own turns; the time of a compiled loop is shared out and never falls."""
+
+from __future__ import annotations
+
+import time
+
+from collection_flows import distances
+
+import timely
+from timely.running.instance import Instance
+from timely.worker.counting.busy import busy_nanoseconds, rows_waiting
+
+
+class Sleeper(timely.Vertex):
+    """Takes a while for each record."""
+
+    def on_recv(self, edge: int, message: list[object], at: tuple[int, ...]) -> None:
+        time.sleep(0.02)
+        self.send_by(0, message, at)
+
+
+def test_a_slow_vertex_has_the_time() -> None:
+    def build(flow: timely.Dataflow) -> None:
+        numbers = flow.input("numbers")
+        (same,) = flow.stage("sleeper", Sleeper, [numbers.feed()])
+        flow.output("same", same)
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("numbers").insert([1, 2, 3])
+        flow.seal(wait=True)
+        (worker,) = cluster.stats()
+    stages = worker["dataflows"][flow.index]["stages"]  # type: ignore[index]
+    busy = {str(stage["name"]): float(stage["busy_seconds"]) for stage in stages}
+    slowest = max(busy, key=busy.__getitem__)
+    assert "sleeper" in slowest and busy[slowest] >= 0.02, busy
+    assert all(seconds > 0.0 for seconds in busy.values()), busy
+
+
+def test_the_time_of_a_loop_is_shared_out_once() -> None:
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(distances)
+        worker = cluster._workers._workers[0]  # type: ignore[attr-defined]
+        (instance,) = worker.instances.values()
+        (loop,) = instance.loops
+        told = _told(instance)
+        for first in range(0, 30, 10):
+            flow.input("roots").insert([(first,)])
+            flow.input("edges").insert([(n, n + 1) for n in range(first, first + 10)])
+            flow.seal(wait=True)
+            taken = instance.turns.busy[loop.stage]
+            now = _told(instance)
+            gained = [now[stage] - told[stage] for stage in loop.stages]
+            left = instance.turns.busy[loop.stage]
+            assert taken > 0 and min(gained) >= 0 and sum(gained) == taken - left
+            assert 0 <= left < len(gained)
+            assert _told(instance) == now
+            told = now
+
+
+def test_rows_that_wait_are_those_of_the_stage_that_will_take_them() -> None:
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(distances)
+        worker = cluster._workers._workers[0]  # type: ignore[attr-defined]
+        (instance,) = worker.instances.values()
+        flow.seal(wait=True)
+        assert {rows_waiting(instance, stage) for stage in range(len(instance.runners))} == {0}
+
+
+def _told(instance: Instance) -> list[int]:
+    return list(busy_nanoseconds(instance))

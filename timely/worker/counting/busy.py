@@ -1,0 +1,50 @@
+"""How long each stage of a dataflow has worked on one worker.
+
+A compiled loop runs its stages together, and clocks within its kernels would cost more than most steps. So
+its time is shared out among its stages, by the rows that each took in meanwhile and the turns that it had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...running.instance import Instance
+from ...running.stages.compiled_loop import CompiledLoopRunner
+
+__all__ = ["busy_nanoseconds", "rows_waiting"]
+
+
+def busy_nanoseconds(instance: Instance) -> Sequence[int]:
+    """Return for each stage how many nanoseconds it has worked in all, with what it sent meanwhile. What
+    stages are told never falls: only what has come since the last call is shared out.
+    """
+    busy = instance.turns.busy
+    for loop in instance.loops:
+        loop.report()
+        taken_in = dict.fromkeys(loop.stages, 0)
+        for spec, connector in zip(instance.frozen.connectors, instance.connectors, strict=True):
+            if spec.target in taken_in:
+                taken_in[spec.target] += connector.rows_sent
+        gained: dict[int, int] = {}
+        for stage in loop.stages:
+            done = taken_in[stage] + instance.runners[stage].activations
+            gained[stage] = done - loop.work_told.get(stage, 0)
+            loop.work_told[stage] = done
+        total, taken = sum(gained.values()), busy[loop.stage]
+        if total:
+            for stage, part in gained.items():
+                busy[stage] += taken * part // total
+                busy[loop.stage] -= taken * part // total
+    return busy[: len(instance.runners)]
+
+
+def rows_waiting(instance: Instance, stage: int) -> int:
+    """Return how many rows have come for a stage that it has not taken yet."""
+    actor = instance.turns.actors[stage]
+    if isinstance(actor, CompiledLoopRunner):
+        inbox = [
+            batch for _, at, _, batch in actor.inbox if at in actor.ports and actor.ports[at][0] == stage
+        ]
+    else:
+        inbox = [batch for _, _, _, batch in actor.inbox]
+    return sum(batch.rows for batch in inbox)
