@@ -29,7 +29,7 @@ IMPURE = {"asyncio", "multiprocessing", "queue", "random", "select", "selectors"
     "time",
 }
 """What `progress` may not import: it takes counts and returns frontiers, others talk to the world."""
-PURE_BUT_FOR = {("progress/compiled/cache_folder.py", "time")}
+PURE_BUT_FOR = {("progress/compiled/cache_folder.py", "time"), ("progress/compiled/kernel.py", "time")}
 """Files in the cache are of some age."""
 MAY_PICKLE = {"progress/compiled/machine_code/compiling.py"}
 """What numba has made of a kernel, and the cache gives back: whole, and written by this user or by root."""
