@@ -56,7 +56,7 @@ ROOMS = {
         "running",
         "worker",
         "client",
-        "spark testing why",
+        "spark testing top why",
     ],
     "differential": [
         "other_packages",

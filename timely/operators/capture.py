@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from time import monotonic
 from typing import ClassVar
 
 import pyarrow as pa
@@ -283,7 +284,7 @@ class CaptureVertex(Vertex):
                 self.failures.complete(epoch)
             self._log.complete(epoch)
             self._complete_before = epoch  # last: nobody may read an epoch that the log fails to complete
-            self.completions.note(epoch)
+            self.completions.moves.append((epoch, monotonic()))
         if self._awaited is not None and epoch >= self._awaited.epoch:
             older, self._awaited = self._awaited, None
             self._take_over_again(older)
@@ -322,7 +323,7 @@ class CaptureVertex(Vertex):
                 self.failures.complete(epoch)
             self._log.note_complete(epoch)
             self._complete_before = epoch
-            self.completions.note(epoch)
+            self.completions.moves.append((epoch, monotonic()))
 
     def _frontier_epoch(self) -> int:
         runner = self._runner

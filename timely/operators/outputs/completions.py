@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from typing import Final
 
@@ -12,24 +11,16 @@ __all__ = ["Completions"]
 
 
 class Completions:
-    """The last moments at which a worker found more epochs complete at an output.
+    """The last `moves`: moments (`time.monotonic`) at which a worker found more epochs complete at an output,
+    each behind the first epoch that was not complete then; ascending.
 
     An output looks at its frontier when somebody asks: so these are the moments at which a client could first
-    have read an epoch, and not those at which its last row was made, which nobody looked at.
+    have read an epoch, and not those at which its last row was made, which nobody looked at. Others add to
+    the deque themselves: each change does, and that is no call of Python.
     """
 
-    __slots__ = ("_moves",)
-
     def __init__(self) -> None:
-        self._moves: Final[deque[tuple[int, float]]] = deque(maxlen=DATED_EPOCHS_MAX)
-
-    def note(self, epoch: int) -> None:
-        """Note that all epochs before this one are complete. Requires: later than the last one."""
-        self._moves.append((epoch, time.monotonic()))
-
-    def moves(self) -> list[tuple[int, float]]:
-        """Return the epochs that were noted, ascending, each with the moment by `time.monotonic`."""
-        return list(self._moves)
+        self.moves: Final[deque[tuple[int, float]]] = deque(maxlen=DATED_EPOCHS_MAX)
 
     def compared(self) -> object:
         """Return nothing: no worker acts by these moments."""

@@ -1,0 +1,1 @@
+"""`python -m timely.top`: a running cluster in a terminal, as `top` shows processes."""
