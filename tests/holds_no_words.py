@@ -97,9 +97,9 @@ HOLDS_NO_WORDS = {
     ),
     "CompiledLoopRunner": (
         "_ahead _calls_left _closed _dataflow _done _ended _ended_outside _entries _entries_ended "
-        "_is_alone _limit _members _ports _round _shift _since _span _upstream _vote "
+        "_is_alone _limit _members _round _shift _since _span _upstream _vote "
         "_voted_ended _watched has_frontier_news held is_ahead is_queued leaving location may_resume name "
-        "port recheck requested stage tracker wants_resume way"
+        "port ports recheck requested stage tracker wants_resume way work_told"
     ),
     "ConsolidateMachine": "_ready columns words",
     "CopiedImport": (

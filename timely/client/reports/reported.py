@@ -11,6 +11,7 @@ from ..reading import epoch_of
 from .arrangements import arrangements_of
 from .iterations import iterations_of
 from .probing import FlowProbe
+from .running_plan import running_plan
 from .why import EpochReport
 
 __all__ = ["Reported"]
@@ -36,6 +37,18 @@ class Reported(Installed):
         """
         self.ask_first(Probe(self.index, name))
         return FlowProbe(self, name)
+
+    def explain(self, *, analyze: bool = False) -> str:
+        """Return the stages that run: what each reads, in which loop it is, and the line that wrote it.
+
+        With `analyze=True` also what each has done since the dataflow was installed, all workers together:
+        the seconds that it has worked, the skew (how much longer the worker that worked longest took than the
+        mean of all), the rows that wait in front of it, those that it keeps, and those that came to it. If
+        one worker does most of the work of a stage that matters, the last lines say so. The plan as it was
+        written, and as the rules have left it, is `dd.explain(dataflow)` of the one that is being built.
+        """
+        number = self.ask_first(Describe(self.index)).integer("dataflow")  # differs if it was replaced
+        return running_plan(self.ask_all(Stats()), number, analyze=analyze)
 
     def arrangements(self) -> pa.Table:
         """Return the arrangements that operators of the dataflow share, and which reader holds them back.
