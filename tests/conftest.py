@@ -26,7 +26,8 @@ from weakref import WeakSet
 import pytest
 from compiled_kernels import compiled_twice
 from forked_workers import Nurseries
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.internal.conjecture import engine
 from shared_sessions import in_order, scheduler
 
 if TYPE_CHECKING:
@@ -35,15 +36,28 @@ if TYPE_CHECKING:
     import timely
 
 QUICK_SEED = 20_130
+SHRINKING_SECONDS = 60
+"""How long Hypothesis may shrink failing examples. Its own limit is as long as a test may take: the end of
+the test would come in the middle of an example, and be reported as a failure that does not repeat.
+"""
 SHUTDOWN_GRACE_S = 30.0
 SESSION_MARK = "NAIAD_TEST_SESSION"
 
-# No deadline: the first call of a kernel compiles it. No example database: the seed alone decides.
+# No deadline: the first call of a kernel compiles it. No example database: the seed alone decides. So the
+# parent is named: where the environment says CI, another one draws examples from the text of each test.
+# No explanations: for these Hypothesis traces each line, and slow examples take too long to shrink.
 settings.register_profile(
-    "quick", max_examples=16, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+    "quick",
+    settings.get_profile("default"),
+    max_examples=16,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=[phase for phase in Phase if phase is not Phase.explain],
 )
 settings.register_profile("thorough", settings.get_profile("quick"), max_examples=1000)
 settings.load_profile("quick")
+engine.MAX_SHRINKING_SECONDS = SHRINKING_SECONDS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
