@@ -39,9 +39,14 @@ SECONDS = 20.0
 
 
 def survivors(disk: SimulatedDisk) -> SimulatedDisk:
-    """What is there if the machine fails now, and loses whatever it may."""
-    files = {path: SimulatedContent(each.durable, each.durable) for path, each in disk.files.items()}
-    return SimulatedDisk(files)
+    """What is there if the machine fails now, and loses whatever it may.
+
+    Threads may write meanwhile. What two looks find alike was there at one moment.
+    """
+    durable: dict[str, bytes] | None = None
+    while durable != (found := {path: each.durable for path, each in list(disk.files.items())}):
+        durable = found
+    return SimulatedDisk({path: SimulatedContent(data, data) for path, data in durable.items()})
 
 
 def words(*records: object) -> pa.Table:

@@ -1,17 +1,17 @@
 """Versions of one dataflow whose inputs have other columns from version to version, and what the rows of one
-version are in the next one.
+version are in a later one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
 import differential as dd
 import timely
 
-__all__ = ["KEYED", "ROWS", "Columns", "evolving"]
+__all__ = ["KEYED", "ROWS", "Columns", "evolving", "is_refused", "read_as"]
 
 Make = Callable[[int, int, str, bool], object]
 
@@ -32,17 +32,6 @@ class Columns:
     defaults: Mapping[str, object] = field(default_factory=dict)
     casts: Mapping[str, Callable[[object], object]] = field(default_factory=dict)
     goes_on_until: int = 0
-
-    def read(self, older: Mapping[str, object]) -> dict[str, object]:
-        """Return a row of the version before as one of this version."""
-        return {
-            name: self.casts.get(name, _same)(older[name]) if name in older else self.defaults.get(name)
-            for name in self.makers
-        }
-
-
-def _same(value: object) -> object:
-    return value
 
 
 def _cents(digits: int) -> Make:
@@ -124,12 +113,13 @@ KEYED = [
         {"k": lambda a, b, t, f: a, "n": lambda a, b, t, f: b, "seen": lambda a, b, t, f: b if f else None},
     ),
     Columns(
-        "k: int, n: int, seen: int?, why: string?",
+        "k: int, n: int, seen: int?, why: string?, text: string?",
         {
             "k": lambda a, b, t, f: a,
             "n": lambda a, b, t, f: b,
             "seen": lambda a, b, t, f: b,
             "why": lambda a, b, t, f: t,
+            "text": lambda a, b, t, f: t,
         },
     ),
     Columns(
@@ -137,6 +127,30 @@ KEYED = [
         {"k": lambda a, b, t, f: a, "why": lambda a, b, t, f: t, "n": lambda a, b, t, f: b if f else None},
     ),
 ]
+"""Version 2 leaves out `text`, and version 3 has such a column again: it is another one."""
+
+KEYED = [
+    Columns(each.schema, each.makers, each.defaults, each.casts, until)
+    for each, until in zip(KEYED, (1, 1, 2, 3, 4), strict=True)
+]
+
+
+def read_as(versions: Sequence[Columns], old: int, new: int, row: Mapping[str, object]) -> dict[str, object]:
+    """Return a row of version `old` as one of version `new`, which follows it at once: nobody knows what the
+    versions between would have made of it.
+    """
+    values: dict[str, object] = dict(versions[new].defaults)
+    values.update(row)
+    for between in versions[old + 1 : new + 1]:
+        values.update({name: cast(row[name]) for name, cast in between.casts.items() if name in row})
+    return {name: values.get(name) for name in versions[new].makers}
+
+
+def is_refused(old: int, new: int) -> bool:
+    """Return True if version `new` may not follow version `old` at once: `country` is new then, may not be
+    null, and version 2 alone has a default for it.
+    """
+    return old < 2 < new
 
 
 @timely.builder

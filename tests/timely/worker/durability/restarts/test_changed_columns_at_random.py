@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import pyarrow as pa
+import pytest
 from durable_workers import embedded, survivors
-from evolving_flows import KEYED, ROWS, evolving
+from evolving_flows import KEYED, ROWS, evolving, is_refused, read_as
 from hypothesis import given
 from hypothesis import strategies as st
 from simulated_store import SimulatedDisk, SimulatedStore
@@ -38,6 +39,7 @@ STEPS = st.one_of(
     st.tuples(st.just("delete"), st.lists(SMALL, min_size=1, max_size=2)),
     st.tuples(st.just("older client"), st.lists(ROW, min_size=1, max_size=2)),
     st.tuples(st.just("seal"), st.just(1)),
+    st.tuples(st.just("check"), st.just(1)),
     st.tuples(st.just("replace"), st.integers(1, 2)),
     st.tuples(st.just("restart"), st.integers(1, 3)),
     st.tuples(st.just("fold"), st.integers(1, 3)),
@@ -63,14 +65,13 @@ class History:
         self.rows[tuple(row[name] for name in ROWS[self.version].makers)] += times
 
     def go_on(self, version: int) -> None:
-        """Read all rows as the next versions do, one after the other."""
-        for number in range(self.version + 1, version + 1):
-            old, new = list(ROWS[number - 1].makers), ROWS[number]
-            read: Counter[tuple[object, ...]] = Counter()
-            for row, times in self.rows.items():
-                read[tuple(new.read(dict(zip(old, row, strict=True))).values())] += times
-            self.rows = read
-            self.values = {key: KEYED[number].read(row) for key, row in self.values.items()}
+        """Read all rows as a version does that follows at once."""
+        old, read = list(ROWS[self.version].makers), Counter[tuple[object, ...]]()
+        for row, times in self.rows.items():
+            values = read_as(ROWS, self.version, version, dict(zip(old, row, strict=True)))
+            read[tuple(values.values())] += times
+        self.rows = read
+        self.values = {key: read_as(KEYED, self.version, version, row) for key, row in self.values.items()}
         self.version = version
 
 
@@ -114,14 +115,25 @@ class Cluster:
             self.of_older(*self.older[0], facts)  # type: ignore[arg-type]
         elif what == "seal":
             flow.seal()
+        elif what == "check":
+            self.check()
         elif what == "replace":
             version = min(history.version + int(facts), len(ROWS) - 1)  # type: ignore[call-overload]
-            self.older.append((history.version, flow))
-            self.flow = self.cluster.replace(flow, evolving, version=version)
-            history.go_on(version)
+            self.replace(version)
         elif what in ("restart", "fold"):
             self.disturb(what == "fold", int(facts))  # type: ignore[call-overload]
         self.flow.refresh()
+
+    def replace(self, version: int) -> None:
+        """Install a version in place of the one that is there, which goes on if that is refused."""
+        history = self.history
+        if is_refused(history.version, version):
+            with pytest.raises(timely.GraphError, match="'country' is new and may not be null"):
+                self.cluster.replace(self.flow, evolving, version=version)
+            return
+        self.older.append((history.version, self.flow))
+        self.flow = self.cluster.replace(self.flow, evolving, version=version)
+        history.go_on(version)
 
     def add(self, what: str, rows: Sequence[Row]) -> None:
         for row in rows:
@@ -144,23 +156,24 @@ class Cluster:
             given.append(table, epoch=self.flow.epoch + 1, writer="a", sequence=self.appended)
 
     def of_older(self, version: int, flow: timely.Flow, facts: Sequence[tuple[int, int, str, bool]]) -> None:
-        """Let a client of an older version insert rows: they count as that version's, or are refused."""
-        rows = [drawn(ROWS[version].makers, row) for row in facts]
-        if ROWS[version].goes_on_until >= self.history.version:
-            flow.input("rows").insert([tuple(row.values()) for row in rows])
+        """Let a client of an older version send rows: they count as that version's, or are refused."""
+        now = self.history.version
+        for name, versions in (("rows", ROWS), ("values", KEYED)):
+            rows = [drawn(versions[version].makers, row) for row in facts]
+            given = flow.input(name)
+            send = given.insert if name == "rows" else given.upsert
+            if versions[version].goes_on_until < now:
+                with pytest.raises(timely.ReplacedError, match="has other columns"):
+                    send([tuple(row.values()) for row in rows])
+                    flow.refresh()
+                continue
+            send([tuple(row.values()) for row in rows])
             for row in rows:
-                read = row
-                for number in range(version + 1, self.history.version + 1):
-                    read = ROWS[number].read(read)
-                self.history.insert(read)
-            return
-        try:
-            flow.input("rows").insert([tuple(row.values()) for row in rows])
-            flow.refresh()
-        except timely.ReplacedError as error:
-            assert "has other columns" in str(error)
-        else:
-            raise AssertionError(f"rows of version {version} were taken by {self.history.version}")
+                read = read_as(versions, version, now, row)
+                if name == "rows":
+                    self.history.insert(read)
+                else:
+                    self.history.values[read["k"]] = read
 
     def disturb(self, folds: bool, workers: int) -> None:
         """Let the machine fail, or fold; then start again."""
@@ -209,3 +222,15 @@ def test_each_version_after_the_other() -> None:
         steps += [("older client", [row]), ("delete", [2]), ("seal", 1), ("ahead", [row]), ("table", [row])]
         steps += [("upsert", [(3, 1, "x", False)]), ("replace", 1), ("older client", [row]), ("restart", 2)]
     run(steps)
+
+
+def test_versions_that_were_left_out_fill_nothing() -> None:
+    row = (1, 2, "x", True)
+    given: list[Step] = [("insert", [row]), ("upsert", [row, (2, 0, "y", False)]), ("ahead", [row])]
+    run([*given, ("replace", 2), ("check", 1), ("older client", [row]), ("replace", 2), ("restart", 1)])
+
+
+def test_a_version_that_cannot_follow_is_refused_and_nothing_is_lost() -> None:
+    row = (1, 2, "x", True)
+    given: list[Step] = [("insert", [row]), ("upsert", [row]), ("ahead", [row]), ("replace", 1)]
+    run([*given, ("replace", 2), *given, ("older client", [row]), ("restart", 3)])
