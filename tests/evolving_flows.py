@@ -163,4 +163,3 @@ def evolving(flow: timely.Dataflow, version: int = 0) -> None:
     values = dd.input(flow, "values", keyed.schema, key="k", mode="upsert", defaults=keyed.defaults)
     values.export("values", by="k")
     values.output("values")
-    rows.group_by("a").agg(n=dd.count()).output("counts")
