@@ -227,6 +227,10 @@ class Replacements:
                 f"({instance.frozen.name}), whose inputs are {offered}"
             )
 
+    def check_runs(self, dataflow: int) -> None:
+        """Raise the error with which a version has ended, if it has."""
+        self._worker.instance(dataflow)
+
     def older_form(self, dataflow: int, name: str) -> pa.Schema | None:
         """Return the columns that clients of this version send to an input, if a newer version has others."""
         while dataflow in self._inputs_of:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from ...errors import MisuseError, ReplacedError
+from ...errors import InputClosedError, MisuseError, ReplacedError, RequestError
 from ...operators.inputs.plain_rows import table_of_plain
 from ...wire.requests import Decide, Deliver, Describe, Drop, Missing, Reply, Request, Uninstall
 from ..replacing import Replacements
@@ -48,6 +48,7 @@ class OlderClients:
         if isinstance(newer, Deliver):
             form = self._replacements.older_form(request.dataflow, newer.input)
             if form is not None:
+                self._replacements.check_runs(current)
                 return self._delivered(request.dataflow, newer, table, form)
         return self._handle(newer, table)
 
@@ -60,6 +61,8 @@ class OlderClients:
             request = replace(request, rows=[])
         try:
             return self._handle(request, table)
+        except (InputClosedError, RequestError):  # whatever the columns: an append may be there already
+            raise
         except MisuseError as error:
             raise ReplacedError(
                 f"dataflow {older} was replaced by dataflow {request.dataflow}, whose input "

@@ -90,6 +90,21 @@ def test_refused_with_one_error_and_nothing_is_lost() -> None:
         assert rows_of(new) == [(1, None), (5, 6)]
 
 
+def test_refused_for_another_reason_than_columns() -> None:
+    with timely.connect(workers=1, embedded=True) as cluster:
+        old = cluster.install(first)
+        new = cluster.replace(old, second)
+        ahead = pa.table({"a": [1], "text": ["x"], "diff": [1]})
+        assert old.input("rows").append(ahead, epoch=1, writer="w", sequence=0)
+        assert not old.input("rows").append(ahead, epoch=1, writer="w", sequence=0)
+        new.seal(through=1, wait=True)
+        with pytest.raises(timely.InputClosedError, match="epoch 1 is sealed"):
+            old.input("rows").append(ahead, epoch=1, writer="w", sequence=1)
+        new.uninstall()
+        with pytest.raises(timely.UninstalledError):
+            old.input("rows").insert([(1, "x")])
+
+
 def test_refused_versions_leave_the_old_one_as_it_is() -> None:
     def narrower(flow: timely.Dataflow) -> None:
         dd.input(flow, "rows", "a: int, text: int, other: int").output("rows")
