@@ -230,9 +230,11 @@ class Scene:
         until = time.monotonic() + _START_SECONDS_MAX
         for program in self.programs.values():
             while not program.is_ready.wait(0.05):
-                if not program.is_running or time.monotonic() > until or program.wrong is not None:
+                is_late = time.monotonic() > until
+                if not program.is_running or is_late or program.wrong is not None:
                     program.kill()
-                    what = (program.failure or (0, "", "it does not say why"))[2]
+                    why = f"it is not ready after {_START_SECONDS_MAX:g} s" if is_late else "it has ended"
+                    what = program.failure[2] if program.failure else program.wrong or why
                     raise Stuck(f"the program {program.plan.name} does not start: {what}")
 
     def _program(self, name: str, actors: list[str]) -> Program:
