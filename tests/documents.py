@@ -15,8 +15,9 @@ end of a line does not count. Only standard output is compared, and a command mu
 write `command 2>&1 || echo "exit $?"`. A command under which nothing is shown may print anything.
 
 Commands run in a scratch copy of the repository with the present interpreter's programs on the path, python
-programs before commands. The two that set a machine up (`SETUP_COMMANDS`) are not run from inside the tests
-that they start: `.ci/run` runs them on a fresh clone, which `test_docs_run.py` makes sure of.
+programs before commands. Programs that start Spark may share a process and its Java (`one_java.py`). The two
+commands that set a machine up (`SETUP_COMMANDS`) are not run from inside the tests that they start: `.ci/run`
+runs them on a fresh clone, which `test_docs_run.py` makes sure of.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from house import PACKAGES, ROOT
+from one_java import OneJava
 
 __all__ = [
     "SETUP_COMMANDS",
@@ -43,6 +45,7 @@ __all__ = [
     "markdown_below",
     "problems_in",
     "run_document",
+    "starts_spark",
 ]
 
 SETUP_COMMANDS = ("./scripts/demo", "./scripts/test", "./scripts/check", "./scripts/setup")
@@ -158,8 +161,16 @@ def markdown_below(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.rglob("*.md")) if ".venv" not in path.parts]
 
 
-def run_document(name: str, document: str, scratch: Path) -> int:
-    """Run the blocks of a document in `scratch`; return how many. `DocumentError` at the first fault."""
+def starts_spark(text: str) -> bool:
+    """Whether a program, or one of a document, starts a session of Spark."""
+    return "local_session(" in text
+
+
+def run_document(name: str, document: str, scratch: Path, java: OneJava | None = None) -> int:
+    """Run the blocks of a document in `scratch`; return how many. `DocumentError` at the first fault.
+
+    Programs that start Spark are run by `java`, if there is one, which is in the same folder.
+    """
     found = blocks(document)
     runnable = [block for block in found if block.is_run]
     expected = {
@@ -169,13 +180,13 @@ def run_document(name: str, document: str, scratch: Path) -> int:
         if block.file is not None:
             (scratch / block.file).write_text(block.text)
     program = [block for block in runnable if block.kind == "python" and block.file is None]
-    printed = _run_program(name, program, scratch) if program else []
+    printed = _run_program(name, program, scratch, java) if program else []
     for block, output in zip(program, printed, strict=True):
         if id(block) in expected:
             _compare(f"{name}:{block.line}", expected[id(block)].lines, output)
     for block in runnable:
         if block.kind == "console":
-            _run_console(name, block, scratch)
+            _run_console(name, block, scratch, java)
         elif block.kind == "sh" and not _only_sets_up(block.lines):
             output = _run_shell(f"{name}:{block.line}", block.text, scratch)
             if id(block) in expected:
@@ -201,12 +212,15 @@ for line, source in sources:
 _SEPARATOR = "=-=-= end of block =-=-="
 
 
-def _run_program(name: str, program: list[Block], scratch: Path) -> list[str]:
+def _run_program(name: str, program: list[Block], scratch: Path, java: OneJava | None) -> list[str]:
     sources = [(block.line, block.text) for block in program]
     driver = scratch / "run_blocks_of_a_document.py"
     driver.write_text(_PROGRAM)
-    command = [sys.executable, str(driver), json.dumps([str(ROOT / name), _SEPARATOR, sources])]
-    code, output, errors = _run(command, scratch, PROGRAM_SECONDS_MAX)
+    command = [str(driver), json.dumps([str(ROOT / name), _SEPARATOR, sources])]
+    if java is not None and any(starts_spark(block.text) for block in program):
+        code, output, errors = java.run(command, _environment(scratch), PROGRAM_SECONDS_MAX)
+    else:
+        code, output, errors = _run([sys.executable, *command], scratch, PROGRAM_SECONDS_MAX)
     printed = output.split(_SEPARATOR + "\n")
     if code != 0:
         at = program[min(len(printed), len(program)) - 1].line
@@ -214,11 +228,11 @@ def _run_program(name: str, program: list[Block], scratch: Path) -> list[str]:
     return printed[:-1]
 
 
-def _run_console(name: str, block: Block, scratch: Path) -> None:
+def _run_console(name: str, block: Block, scratch: Path, java: OneJava | None) -> None:
     for line, command, shown in _commands(block):
         if _is_setup(command):
             continue
-        output = _run_shell(f"{name}:{line}", command, scratch)
+        output = _run_shell(f"{name}:{line}", command, scratch, java)
         if any(text.strip() for text in shown):
             _compare(f"{name}:{line}", shown, output)
 
@@ -248,8 +262,13 @@ def _only_sets_up(lines: tuple[str, ...]) -> bool:
     return bool(commands) and all(_is_setup(command) for command in commands)
 
 
-def _run_shell(where: str, script: str, scratch: Path) -> str:
-    code, output, errors = _run(["sh", "-euc", script], scratch, COMMAND_SECONDS_MAX)
+def _run_shell(where: str, script: str, scratch: Path, java: OneJava | None = None) -> str:
+    words = script.split()
+    program = scratch / words[1] if len(words) == 2 and words[0] == "python" else None
+    if java is not None and program is not None and program.is_file() and starts_spark(program.read_text()):
+        code, output, errors = java.run([str(program)], _environment(scratch), COMMAND_SECONDS_MAX)
+    else:
+        code, output, errors = _run(["sh", "-euc", script], scratch, COMMAND_SECONDS_MAX)
     if code != 0:
         raise DocumentError(f"{where}: the command failed ({_exit(code)}): {script}\n{output}\n{errors}")
     return output
@@ -261,16 +280,10 @@ def _exit(code: int) -> str:
 
 def _run(command: list[str], scratch: Path, seconds: float) -> tuple[int, str, str]:
     """Run in a process group of its own, so that nothing it started outlives it."""
-    environment = {
-        **os.environ,
-        "PATH": str(Path(sys.executable).parent) + os.pathsep + os.environ["PATH"],
-        "PYTHONPATH": str(scratch),
-        "COLUMNS": "100",
-    }
     process = subprocess.Popen(
         command,
         cwd=scratch,
-        env=environment,
+        env=_environment(scratch),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -283,6 +296,15 @@ def _run(command: list[str], scratch: Path, seconds: float) -> tuple[int, str, s
         os.killpg(process.pid, signal.SIGKILL)
         output, errors = process.communicate()
     return process.returncode, output, errors
+
+
+def _environment(scratch: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "PATH": str(Path(sys.executable).parent) + os.pathsep + os.environ["PATH"],
+        "PYTHONPATH": str(scratch),
+        "COLUMNS": "100",
+    }
 
 
 def _compare(where: str, expected: tuple[str, ...] | list[str], output: str) -> None:

@@ -6,7 +6,7 @@ of each kind need. With the files shared out one by one each process would start
 
 The other files below `tests/spark` start what they need themselves, and take as long together. So do those of
 examples and documents: there is enough for the other processes meanwhile. No document needs another one, so
-several processes run them.
+several processes run them, but those that start Spark share one of their own.
 
 Long files come first. The others are mixed: some keep a core busy, such as those of `tests/differential`,
 and others wait most of the time for workers, sockets and disks, such as those of `tests/timely`. While one
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["in_order", "process_count", "scheduler", "scope_of"]
+__all__ = ["DOCUMENTS_WITH_SPARK", "in_order", "process_count", "scheduler", "scope_of"]
 
 _PROCESSES_MAX = 8
 _BYTES_OF_A_PROCESS = 2 << 30
@@ -42,8 +42,11 @@ _WITH_SESSION = (
 )
 _WITHOUT = ("tests/spark/faults/", "tests/spark/scheduled/test_masters.py")
 _DOCUMENTS = "tests/test_docs_run.py::test_run_"
-_LONG_DOCUMENTS = ("docs/spark.md", "docs/spark_run.md", "examples/README.md", "README.md")
-"""Those with Spark. Each begins a group, in which there are others, too."""
+DOCUMENTS_WITH_SPARK = ("docs/spark.md", "docs/spark_run.md", "README.md")
+"""Those whose programs start it: they share a Java."""
+
+_LONG_DOCUMENTS = ("examples/README.md", "docs/failures.md", "docs/keys.md")
+"""Each begins a group, in which there are others, too."""
 
 _LONGEST_FIRST = (
     "spark/faults/test_faults.py",
@@ -97,6 +100,8 @@ def scope_of(test: str) -> str:
         return "with the session of Spark"
     if test.startswith(_DOCUMENTS):
         document = test.partition("[")[2].rstrip("]")
+        if document in DOCUMENTS_WITH_SPARK:
+            return "documents with Spark"
         group = zlib.crc32(document.encode()) % len(_LONG_DOCUMENTS)
         return f"documents with {document if document in _LONG_DOCUMENTS else _LONG_DOCUMENTS[group]}"
     return test.partition("::")[0]

@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 
 from house import ROOT
-from shared_sessions import _LONG_DOCUMENTS, _LONGEST_FIRST, in_order, process_count, scope_of
+from shared_sessions import (
+    _LONG_DOCUMENTS,
+    _LONGEST_FIRST,
+    DOCUMENTS_WITH_SPARK,
+    in_order,
+    process_count,
+    scope_of,
+)
 
 _ASKS = re.compile(r"\b(spark|session): SparkSession\b")
 
@@ -32,14 +39,16 @@ def test_others_are_by_file_and_long_ones_that_start_their_own_spark_are_among_t
         assert (ROOT / file).is_file() and _scope(file) == file
 
 
-def test_documents_are_shared_out_and_long_ones_are_apart() -> None:
+def test_documents_are_shared_out_and_those_that_start_spark_are_together() -> None:
     def scope(document: str) -> str:
         return scope_of(f"tests/test_docs_run.py::test_run_it[{document}]")
 
-    assert all((ROOT / document).is_file() for document in _LONG_DOCUMENTS)
+    assert all((ROOT / document).is_file() for document in (*_LONG_DOCUMENTS, *DOCUMENTS_WITH_SPARK))
     scopes = {scope(document) for document in _LONG_DOCUMENTS}
     assert len(scopes) == len(_LONG_DOCUMENTS)
     assert {scope(f"docs/{number}.md") for number in range(40)} == scopes
+    (with_spark,) = {scope(document) for document in DOCUMENTS_WITH_SPARK}
+    assert with_spark not in scopes
 
 
 def test_long_files_come_first_and_folders_are_mixed_behind_them() -> None:
