@@ -1,4 +1,4 @@
-"""A driver of its own: what `test_masters.py` runs on each kind of master, step by step.
+"""A driver of its own, which `test_masters.py` leads step by step.
 
     python spark_cluster_job.py OPTIONS        OPTIONS: settings of Spark, JSON
 
@@ -9,7 +9,7 @@ Each line that it is told is a step, after which it prints a line of JSON:
     feed        {"same": whether the answers are those of the embedded run}
     pages       {"pages": what Spark has shown, with the length of each, "secrets": which of them shows one}
     wait        {"lost": the one error}
-    end         {"closed": whether the log of events, if Spark has written one, shows no secret}
+    close       {"closed": whether the log of events shows no secret}; the session goes on
 
 Nothing else may come out of it.
 """
@@ -149,7 +149,9 @@ def secrets_of(cluster: ScheduledCluster) -> list[str]:
 def pages(spark: SparkSession) -> dict[str, str]:
     """What Spark shows of itself, and of the jobs so far."""
     context = spark.sparkContext
-    base = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}"
+    # Its address is the driver's host; `local_session` lets it listen on this machine alone.
+    port = urllib.parse.urlsplit(context.uiWebUrl).port
+    base = f"http://127.0.0.1:{port}/api/v1/applications/{context.applicationId}"
     named = ("environment", "jobs", "stages?details=true", "sql?details=true&planDescription=true")
     shown = {name: urllib.request.urlopen(f"{base}/{name}").read().decode() for name in named}
     return {"settings": repr(context.getConf().getAll()), **shown}
@@ -179,17 +181,12 @@ def main(options: dict[str, str]) -> None:
             shown = pages(spark)
             lengths = {name: len(text) for name, text in shown.items()}
             say(pages=lengths, secrets=[name for name, text in shown.items() if _shows(text, secrets)])
-        elif step == "end":
-            break
-    if cluster is not None:
-        cluster.close()
-    spark.stop()
-    say(closed=not _shows(_log_of_events(options), secrets))
+        elif step == "close":
+            cluster.close()
+            say(closed=not _shows(_log_of_events(options), secrets))
 
 
 def _log_of_events(options: dict[str, str]) -> str:
-    if "spark.eventLog.dir" not in options:
-        return ""
     folder = Path(urllib.parse.urlparse(options["spark.eventLog.dir"]).path)
     text = "".join(path.read_text() for path in folder.rglob("*") if path.is_file())
     assert "mapPartitions" in text, "it has seen the job"

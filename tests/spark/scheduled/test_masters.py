@@ -1,13 +1,12 @@
-"""Clusters in Spark with several workers, on each kind of master; `spark_cluster_job.py` is the driver.
+"""Clusters in Spark with several workers on a standalone master; `spark_cluster_job.py` is the driver.
 
-local-cluster    two executors of two cores, each a process of its own; an executor is killed
-standalone       a master and two workers of Spark on this machine, with networks of their own where it allows
-                 that (`two_hosts.namespaces`); a task is killed, and in the end the driver
-one network      the same on one network; only in the thorough profile if there are others
+A master and two workers of Spark run on this machine, with networks of their own where it allows that
+(`two_hosts.namespaces`), and an executor on each. An executor is killed, a task, and in the end the
+driver. One driver does all of it, since each Java takes seconds to start. The thorough profile adds one on
+one network. Executors of a local-cluster are in `faults/`.
 
-Everywhere: the answers are those of the embedded run, a kill is one message, all is started anew, and nothing
-is left behind. What Spark shows of itself is looked at on the first, for the log of events and its pages
-begin with a session.
+The answers are those of the embedded run, a kill is one message, all is started anew, and nothing is left
+behind. The driver's Spark shows itself in a log of events and on pages.
 """
 
 from __future__ import annotations
@@ -99,22 +98,25 @@ class Driver:
 
 
 @contextlib.contextmanager
-def driver(place: str, folder: Path) -> Iterator[Driver]:
+def driver(has_networks: bool, folder: Path) -> Iterator[Driver]:
     with contextlib.ExitStack() as stack:
         hosts = (Host("127.0.0.1"), Host("127.0.0.1"))
-        if place == "networks":
+        if has_networks:
             _, hosts = stack.enter_context(namespaces())
-        settings = quick_executors()
-        if place == "local-cluster":
-            log = folder / "events"
-            log.mkdir()
-            settings |= {"spark.master": "local-cluster[2,2,1024]", "spark.ui.enabled": "true"}
-            settings |= {"spark.ui.port": "0", "spark.eventLog.enabled": "true"}
-            settings |= {"spark.eventLog.dir": log.as_uri(), "spark.eventLog.compress": "false"}
-        else:
-            settings |= {"spark.executor.memory": "512m", "spark.driver.host": hosts[0].address}
-            settings["spark.driver.bindAddress"] = hosts[0].address
-            settings["spark.master"] = stack.enter_context(standalone(hosts, folder))
+        log = folder / "events"
+        log.mkdir()
+        settings = {
+            **quick_executors(),
+            "spark.master": stack.enter_context(standalone(hosts, folder)),
+            "spark.executor.memory": "512m",
+            "spark.driver.host": hosts[0].address,
+            "spark.driver.bindAddress": hosts[0].address,
+            "spark.ui.enabled": "true",
+            "spark.ui.port": "0",
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": log.as_uri(),
+            "spark.eventLog.compress": "false",
+        }
         made = Driver(hosts[0].prefix, settings, folder)
         stack.callback(made.end)
         yield made
@@ -142,38 +144,32 @@ def lost(job: Driver, victim: int) -> None:
     assert not any("Traceback" in line or "py4j" in line for line in job.errors), "".join(job.errors)
 
 
-@pytest.mark.timeout(600)
-def test_executors_of_their_own_answer_alike_show_no_secret_and_may_be_killed(tmp_path: Path) -> None:
-    with driver("local-cluster", tmp_path) as job:
-        first = started(job)
-        assert job.does("feed", "same")["same"]
-        seen = job.does("pages", "pages")
-        lengths = cast("dict[str, int]", seen["pages"]).values()
-        assert seen["secrets"] == [] and len(lengths) == 5 and min(lengths) > 100, seen
-        lost(job, _parent(_parent(first.tasks[1])))  # Java, above Python's daemon
-        second = started(job)
-        assert not set(first.workers) & set(second.workers)
-        assert job.does("feed", "same")["same"]
-        assert job.does("end", "closed")["closed"], "the log of events shows no secret"
-        _gone(first.workers + second.workers + second.tasks)
-
-
 @pytest.mark.timeout(900)
-def test_on_a_standalone_master_it_is_the_same_and_nothing_outlives_the_driver(
+def test_executors_answer_alike_show_no_secret_may_be_killed_and_do_not_outlive_the_driver(
     tmp_path: Path, effort: int
 ) -> None:
     """On one network beside networks of their own the long form only: there is nothing else to see."""
     for has_networks in [True, False] if HAS_NETWORKS and effort > 1 else [HAS_NETWORKS]:
         folder = tmp_path / ("networks" if has_networks else "one network")
         folder.mkdir()
-        with driver(folder.name, folder) as job:
+        with driver(has_networks, folder) as job:
             first = started(job)
             assert all("127.0.0.1" not in address for address in first.addresses) == has_networks
             assert job.does("feed", "same")["same"]
-            lost(job, first.tasks[1])
+            seen = job.does("pages", "pages")
+            lengths = cast("dict[str, int]", seen["pages"]).values()
+            assert seen["secrets"] == [] and len(lengths) == 5 and min(lengths) > 100, seen
+            lost(job, _parent(_parent(first.tasks[1])))  # Java, above Python's daemon
             second = started(job)
+            assert not set(first.workers) & set(second.workers)
+            assert job.does("feed", "same")["same"]
+            lost(job, second.tasks[1])
+            third = started(job)
+            assert job.does("close", "closed")["closed"], "the log of events shows no secret"
+            _gone(first.workers + second.workers + third.workers)
+            last = started(job)
             job.process.kill()
-            _gone(first.workers + second.workers + second.tasks)
+            _gone(third.tasks + last.workers + last.tasks)
 
 
 def _parent(process: int) -> int:

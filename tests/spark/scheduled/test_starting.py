@@ -1,6 +1,6 @@
 """starting.py: a cluster in Spark, on the session that all tests share: two slots, so one worker.
 
-More workers, executors of their own and other masters: `test_masters.py`. To start one takes ten seconds, so
+More workers, executors of their own and another master: `test_masters.py`. To start one takes ten seconds, so
 each is used for several claims.
 
 lost_*      one error, the same for every call, and another cluster
