@@ -117,7 +117,7 @@ class _Driver:
         )
 
     def _scheduled(self) -> None:
-        cluster = timely.spark.cluster(self.spark, workers=1, wait=60)
+        cluster = timely.spark.cluster(self.spark, workers=1, wait=120)
         while True:
             processes = tuple(int(str(counters["process"])) for counters in cluster.stats())
             self.strikes = replace(self._all.of("scheduled"), workers=processes)

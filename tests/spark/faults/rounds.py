@@ -4,7 +4,8 @@ All that is decided follows from the seed: which process is killed, in which epo
 one of two kinds, after where Spark's tasks run:
 
     one host     everything in the driver's Java: its death, that of its Python, of tasks' Python processes
-    executors    two of them, processes of their own: their death, also where they host workers of ours
+    executors    two of them, processes of their own: their death, also where they host workers of ours. A
+                 quick round has one, with as many slots; the main job (`main_job.py`) always has two
 """
 
 from __future__ import annotations
@@ -56,16 +57,18 @@ _DRIVERS = {
 @dataclass(frozen=True)
 class Kind:
     """Which jobs a driver does, on which master, and which faults strike: (job, victim), each as often as it
-    stands here.
+    stands here. `quick_master`: that of a quick round.
     """
 
     master: str
+    quick_master: str
     jobs: tuple[str, ...]
     faults: tuple[tuple[str, str], ...]
 
 
 KINDS = {
     "one host": Kind(
+        "local",
         "local",
         ("source", "stream", "column"),
         (
@@ -79,6 +82,7 @@ KINDS = {
     ),
     "executors": Kind(
         "local-cluster[2,2,1024]",
+        "local-cluster[1,4,1024]",
         ("column", "scheduled"),
         (
             *[("column", "executor")] * 3,
@@ -165,7 +169,8 @@ class Round:
                 readers.append(FilesReader(folder / "out" / "source", wanted))
                 readers.append(FlowReader(reading.flow(flow.index), "looked at", wanted))
                 address, index = cluster.addresses[0], flow.index
-            life = Life(str(folder), kind.master, kind.jobs, tuple(faults), address, index)
+            master = kind.quick_master if self.is_quick else kind.master
+            life = Life(str(folder), master, kind.jobs, tuple(faults), address, index)
             stack.callback(_forget_applications, folder)
             with Watch(readers) as watch:
                 self._live(life, watch)
