@@ -55,10 +55,6 @@ class Done(NamedTuple):
     stderr: str
 
 
-Job = Callable[..., Done]
-"""Runs the example with these options."""
-
-
 RUNS = """
 import contextlib, io, json, runpy, sys
 import timely.spark.lost
@@ -78,27 +74,43 @@ end_session()
 """
 
 
+class Job:
+    """Runs the example again and again in one process: to start Spark takes longer than most of the runs."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", RUNS, str(SCRIPT)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(SCRIPT.parent)])},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def start(self, *options: str) -> None:
+        """Begin a run with these options."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(options) + "\n")
+        self.process.stdin.flush()
+
+    def done(self) -> Done:
+        """Wait for the end of the run."""
+        assert self.process.stdout is not None
+        return Done(*json.loads(self.process.stdout.readline()))
+
+    def __call__(self, *options: str) -> Done:
+        """Both."""
+        self.start(*options)
+        return self.done()
+
+
 @pytest.fixture(scope="module")
 def job() -> Iterator[Job]:
-    """Runs the example again and again in one process: to start Spark takes longer than most of the runs."""
-    with subprocess.Popen(
-        [sys.executable, "-c", RUNS, str(SCRIPT)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(SCRIPT.parent)])},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as runs:
-        asked, answers = runs.stdin, runs.stdout
-        assert asked is not None and answers is not None
-
-        def run(*options: str) -> Done:
-            asked.write(json.dumps(options) + "\n")
-            asked.flush()
-            return Done(*json.loads(answers.readline()))
-
-        yield run
-        asked.close()
-        assert runs.wait(60) == 0
+    made = Job()
+    with made.process:
+        yield made
+        assert made.process.stdin is not None
+        made.process.stdin.close()
+        assert made.process.wait(60) == 0
 
 
 def reported(done: Done) -> list[WindowFacts]:
@@ -390,28 +402,22 @@ def test_ended_by_force_what_was_shown_is_committed_and_the_same_command_goes_on
         assert len(list((folder / "changes").glob("epoch-*"))) == 84
 
 
-def test_refuses_to_go_on_without_a_worker_and_keeps_what_is_committed(tmp_path: Path) -> None:
+def test_refuses_to_go_on_without_a_worker_and_keeps_what_is_committed(job: Job, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     stream = tmp_path / "mentions.txt"
     generate(6_000, seed=3).write(stream)
-    options = ["--input", str(stream), "--slide-minutes", "10", "--json", "--output", str(folder)]
-    with subprocess.Popen(
-        [sys.executable, str(SCRIPT), *options],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as running:
-        assert running.stdout is not None and running.stderr is not None
-        for _ in range(5):
-            assert running.stdout.readline(), running.stderr.read()
-        victims = worker_processes(running.pid)
-        assert victims, "no worker process was found"
-        os.kill(victims[-1], signal.SIGKILL)
-        killed = time.monotonic()
-        _, errors = running.communicate(timeout=60)
-        assert running.returncode == 1
-        assert time.monotonic() - killed < 30, "it took too long to notice"
+    job.start("--input", str(stream), "--slide-minutes", "10", "--json", "--output", str(folder))
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while len(list((folder / "changes").glob("epoch-*"))) < 5:
+        assert time.monotonic() < deadline and job.process.poll() is None
+        time.sleep(0.02)
+    victims = worker_processes(job.process.pid)
+    assert victims, "no worker process was found"
+    os.kill(victims[-1], signal.SIGKILL)
+    killed = time.monotonic()
+    code, _, errors = job.done()
+    assert code == 1
+    assert time.monotonic() - killed < 30, "it took too long to notice"
     assert "PeerError" in errors and "Traceback" not in errors, errors
     assert "worker" in errors and "the same command, given again, goes on behind" in errors
     committed = pq.read_table(folder / "changes")
