@@ -48,14 +48,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from progress.errors import InternalError
-from progress.graph.pointstamp_order import Pointstamp, PointstampOrder
+from progress.graph.pointstamp_order import Order, Pointstamp, PointstampOrder
 from progress.times.antichain import Antichain
 from progress.times.timestamp import Timestamp
 
 Counts: TypeAlias = Mapping[Pointstamp, int]
-Order: TypeAlias = Mapping[tuple[Pointstamp, Pointstamp], bool]
-"""`order[s, t]`: True if s ≤ t."""
-
 
 STATEMENTS: Final[Mapping[str, str]] = {
     "A1": "no count of outstanding events is negative",
@@ -106,8 +103,8 @@ def supports(v: Counts, order: Order) -> list[Pointstamp]:
 
     supported(v, t) of the sources states that one of these is before t.
     """
-    raised = [r for r in v if v[r] > 0]
-    return [s for s in v if v[s] < 0 and not any(order[r, s] for r in raised)]
+    raised = order.mark(r for r in v if v[r] > 0)
+    return [s for s in v if v[s] < 0 and not order.is_after(s, raised)]
 
 
 def not_upright(v: Counts, order: Order, retained: Collection[Pointstamp] = ()) -> list[Pointstamp]:
@@ -115,8 +112,8 @@ def not_upright(v: Counts, order: Order, retained: Collection[Pointstamp] = ()) 
 
     A retained point supports itself: a worker acted by it, and there is one more of it now.
     """
-    before = [*supports(v, order), *retained]
-    return sorted(t for t in v if v[t] > 0 and not any(order[s, t] for s in before))
+    more = [t for t in v if v[t] > 0]
+    return _not_after([*supports(v, order), *retained], more, order) if more else []
 
 
 def retained_rights(caps: Counts, v: Counts, stages: int, hold: int = 0) -> list[Pointstamp]:
@@ -142,7 +139,8 @@ def unforeseen(later: Counts, earlier: Counts, order: Order) -> list[Pointstamp]
     It holds for every t iff it holds for those with later(t)≠0: if for each of these some point of `earlier`
     is at or before it, that point is also at or before every point that comes after it.
     """
-    return sorted(t for t in later if later[t] and not any(earlier[s] and order[s, t] for s in earlier))
+    new = [t for t in later if later[t] and not earlier.get(t)]
+    return _not_after([s for s in earlier if earlier[s]], new, order) if new else []
 
 
 def unforeseen_positive(later: Counts, view: Counts, order: Order) -> list[Pointstamp]:
@@ -151,22 +149,19 @@ def unforeseen_positive(later: Counts, view: Counts, order: Order) -> list[Point
     It holds for every t iff it holds for those with later(t)>0. With later = view: nonpos(view, t) ⇔
     vacant(view, t) states that every negative count has a positive one before it: `merely_negative`.
     """
-    return sorted(t for t in later if later[t] > 0 and not _has_positive(view, t, order))
+    return _not_positive([t for t in later if later[t] > 0], view, order)
 
 
 def merely_negative(view: Counts, order: Order) -> list[Pointstamp]:
     """B6, last part: nonpos(view, t) ⇔ vacant(view, t). It holds for every t iff for those with view(t)<0."""
-    return sorted(t for t in view if view[t] < 0 and not _has_positive(view, t, order))
+    return _not_positive([t for t in view if view[t] < 0], view, order)
 
 
 def unjustified(caps: Counts, v: Counts, order: Order) -> list[Pointstamp]:
     """B4 and B5, justified(C, v): v(t)>0 ⇒ supported(v, t) ∨ (∃s<t. C(s)>0) ∨ v(t)<C(t)."""
-    before = [*supports(v, order), *(s for s in caps if caps[s] > 0)]
-    return sorted(
-        t
-        for t in v
-        if v[t] > 0 and not v[t] < caps.get(t, 0) and not any(s != t and order[s, t] for s in before)
-    )
+    more = [t for t in v if v[t] > 0 and not v[t] < caps.get(t, 0)]
+    before = [*supports(v, order), *(s for s in caps if caps[s] > 0)] if more else []
+    return _not_after(before, more, order, strictly=True)
 
 
 def unjustified_with(caps: Counts, v: Counts, w: Counts, order: Order) -> list[Pointstamp]:
@@ -174,19 +169,14 @@ def unjustified_with(caps: Counts, v: Counts, w: Counts, order: Order) -> list[P
 
     That is v(t)>0 ⇒ (∃s<t. v(s)<0 ∨ w(s)<0) ∨ (∃s<t. C(s)>0) ∨ v(t)+w(t)<C(t).
     """
-    before = {s for part in (v, w) for s in part if part[s] < 0} | {s for s in caps if caps[s] > 0}
-    return sorted(
-        t
-        for t in v
-        if v[t] > 0
-        and not any(s != t and order[s, t] for s in before)
-        and not v[t] + w.get(t, 0) < caps.get(t, 0)
-    )
+    more = [t for t in v if v[t] > 0 and not v[t] + w.get(t, 0) < caps.get(t, 0)]
+    fewer = [s for part in (v, w) for s in part if part[s] < 0]
+    return _not_after([*fewer, *(s for s in caps if caps[s] > 0)], more, order, strictly=True)
 
 
 def unheralded(payload: Counts, view: Counts, order: Order) -> list[Pointstamp]:
     """B9: for every t in a payload to q, up or down, some s≤t has glob[q](s)>0."""
-    return sorted(t for t in payload if not _has_positive(view, t, order))
+    return _not_positive(payload, view, order)
 
 
 def unearned(
@@ -230,6 +220,8 @@ def frontier_of(
     here there is none between two calls of the tracker.
     """
     images = {image for t in positive for image in order.images(t, port)}
+    if len(images) < 2:
+        return list(images)
     return Antichain(order.graph.shape_of(port[0]), images).elements()
 
 
@@ -246,5 +238,15 @@ def violation(
     )
 
 
-def _has_positive(view: Counts, t: Pointstamp, order: Order) -> bool:
-    return any(view[s] > 0 and order[s, t] for s in view)
+def _not_positive(points: Iterable[Pointstamp], view: Counts, order: Order) -> list[Pointstamp]:
+    """Return the points at or before which the view counts nothing positive, sorted."""
+    others = [t for t in points if not view.get(t, 0) > 0]
+    return _not_after([s for s in view if view[s] > 0], others, order) if others else []
+
+
+def _not_after(
+    before: Iterable[Pointstamp], points: Iterable[Pointstamp], order: Order, *, strictly: bool = False
+) -> list[Pointstamp]:
+    """Return the points that none of `before` comes before, sorted; with `strictly`, none but themselves."""
+    marks = order.mark(before)
+    return sorted(t for t in points if not order.is_after(t, marks, strictly=strictly))

@@ -8,7 +8,7 @@ make the states: of running workers (`timely/running/checking/monitor.py`), or o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from progress.checking.predicates import (
@@ -43,6 +43,10 @@ class ProtocolState:
     msg: dict[tuple[int, int], list[Counts]]
     hold: int = 0
     """How often a hold of a compiled loop is counted; 0: there are no compiled loops."""
+    _infos: dict[tuple[int, int], list[dict[Pointstamp, int]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """Those of each pair of workers, as `failures` has computed them."""
 
     @property
     def workers(self) -> int:
@@ -67,14 +71,24 @@ def failures(
     """
     assert len(state.temp) == len(state.glob) == state.workers
     everyone, stages = range(state.workers), len(order.graph.stages)
-    infos = {(p, q): state.infos(p, q) for p in everyone for q in everyone}
+    infos = {
+        (p, q): before._infos[p, q]
+        if before is not None and (p, q) in before._infos and _is_under_way(before, state, p, q)
+        else state.infos(p, q)
+        for p in everyone
+        for q in everyone
+    }
+    state._infos.update(infos)
     unheard = [total(*(infos[p, q][0] for p in everyone)) for q in everyone]
     # Whether counts say what is there comes first: where they do not, all else fails as a consequence.
     yield from _found("A1", "", negative_counts(state.nrec))
+    is_one = state.nrec == state.records
     for q in everyone:
         yield from _found("B1", f"at worker {q}", negative_counts(state.caps[q]))
-        yield from _found("A5", f"at worker {q}", unaccounted(state.nrec, state.glob[q], unheard[q]))
-        yield from _found("B2", f"at worker {q}", unaccounted(state.records, state.glob[q], unheard[q]))
+        points = unaccounted(state.nrec, state.glob[q], unheard[q])
+        yield from _found("A5", f"at worker {q}", points)
+        points = points if is_one else unaccounted(state.records, state.glob[q], unheard[q])
+        yield from _found("B2", f"at worker {q}", points)
     for p in everyone:
         caps, temp = state.caps[p], state.temp[p]
         yield from _found(
@@ -84,7 +98,14 @@ def failures(
         for p in everyone:
             if before is None or not _tells_the_same(before, state, p, q):
                 yield from _of_one(state, order, p, q, infos[p, q])
-        yield from _of_all(state, order, q, [infos[p, q] for p in everyone], unheard[q])
+        of_q = [infos[p, q] for p in everyone]
+        is_known = (
+            before is not None
+            and before.records == state.records
+            and all(before._infos.get((p, q)) == infos[p, q] for p in everyone)
+        )
+        if not is_known:
+            yield from _of_all(state, order, q, of_q, unheard[q])
         yield from _of_view(state, order, q)
 
 
@@ -100,11 +121,15 @@ def _tells_the_same(before: ProtocolState, after: ProtocolState, p: int, q: int)
     """Whether what `_of_one` looks at is unchanged."""
     assert before.workers == after.workers
     return (
-        before.temp[p] == after.temp[p]
-        and before.caps[p] == after.caps[p]
+        before.caps[p] == after.caps[p]
         and before.glob[q] == after.glob[q]
-        and before.msg.get((p, q)) == after.msg.get((p, q))
+        and _is_under_way(before, after, p, q)
     )
+
+
+def _is_under_way(before: ProtocolState, after: ProtocolState, p: int, q: int) -> bool:
+    """Whether p has as much to tell q as before."""
+    return before.temp[p] == after.temp[p] and before.msg.get((p, q)) == after.msg.get((p, q))
 
 
 def failures_between(
@@ -152,12 +177,16 @@ def _of_all(
         for k, info in enumerate(infos[p]):
             if k == 0 and p > 0:
                 continue  # the same as for worker 0
-            ginfo = total(unheard, {t: -count for t, count in infos[p][0].items()}, info)
+            ginfo = unheard if k == 0 else total(unheard, _negated(infos[p][0]), info)
             where = f"at worker {q}, after {k} payloads of worker {p}"
             yield from _found(
                 "A4", where, not_upright(ginfo, le, retained_rights(state.records, ginfo, stages))
             )
             yield from _found("B5", where, unjustified(state.records, ginfo, le))
+
+
+def _negated(counts: Counts) -> dict[Pointstamp, int]:
+    return {t: -count for t, count in counts.items()}
 
 
 def _of_view(state: ProtocolState, order: PointstampOrder, q: int) -> Iterator[Failure]:

@@ -10,7 +10,7 @@ table that the tracker computes with, so that a test can compare the two.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 from progress.graph.could_result_in import MinimalSummaries
@@ -26,8 +26,60 @@ REMEMBERED_MAX: Final = 200_000
 """Largest number of remembered answers: a cluster that is checked for days must not fill its memory."""
 
 
-class PointstampOrder(dict[tuple[Pointstamp, Pointstamp], bool]):
-    """The order of the pointstamps of one graph: `order[a, b]` is True if a ≤ b. It fills on demand.
+MARKED_MAX: Final = 2_000
+"""Points that can be marked before all marks are forgotten: a mark is one bit of a number."""
+
+
+class Order(dict[tuple[Pointstamp, Pointstamp], bool]):
+    """A partial order: `order[a, b]` is True if a ≤ b.
+
+    The predicates ask of many points whether one of a set comes before them. So a set is first *marked*: each
+    point has a bit, and for each later point the order remembers the bits of those that come before it.
+
+    Laws: `is_after(t, mark(points))` iff `order[s, t]` for some s of `points`
+    """
+
+    def __init__(self, pairs: Mapping[tuple[Pointstamp, Pointstamp], bool] | None = None) -> None:
+        super().__init__(pairs or {})
+        self._bits: dict[Pointstamp, int] = {}
+        self._marked: list[Pointstamp] = []
+        self._before: dict[Pointstamp, tuple[int, int]] = {}
+        """The bits of the points that were compared with each, and of those that come before it."""
+
+    def mark(self, points: Iterable[Pointstamp]) -> int:
+        """Return the bits of some points. They are valid until the next call."""
+        if len(self._marked) >= MARKED_MAX:
+            self._bits, self._marked, self._before = {}, [], {}
+        marks, bits = 0, self._bits
+        for point in points:
+            bit = bits.get(point)
+            if bit is None:
+                bit = bits[point] = 1 << len(self._marked)
+                self._marked.append(point)
+            marks |= bit
+        return marks
+
+    def is_after(self, t: Pointstamp, marks: int, *, strictly: bool = False) -> bool:
+        """Return True if a marked point is ≤ t; with `strictly`, if another one than t is."""
+        if strictly:
+            marks &= ~self._bits.get(t, 0)
+        compared, before = self._before.get(t, (0, 0))
+        if before & marks:
+            return True
+        unknown = marks & ~compared
+        while unknown:
+            bit = unknown & -unknown
+            unknown ^= bit
+            compared |= bit
+            if self[self._marked[bit.bit_length() - 1], t]:
+                before |= bit
+                break
+        self._before[t] = compared, before
+        return before & marks != 0
+
+
+class PointstampOrder(Order):
+    """The order of the pointstamps of one graph. It fills on demand.
 
     Laws: reflexive, transitive, antisymmetric · a ≤ b iff some image of a at b's location is ≤ b's time
     """
@@ -59,7 +111,8 @@ class PointstampOrder(dict[tuple[Pointstamp, Pointstamp], bool]):
     def minimal(self, points: Iterable[Pointstamp]) -> list[Pointstamp]:
         """Return the points that none of the others comes before, sorted."""
         among = sorted(points)
-        return [t for t in among if not any(s != t and self[s, t] for s in among)]
+        marks = self.mark(among)
+        return [t for t in among if not self.is_after(t, marks, strictly=True)]
 
     def time(self, point: Pointstamp) -> Timestamp:
         """Return the time of a pointstamp."""

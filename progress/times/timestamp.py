@@ -116,7 +116,10 @@ class TimeShape:
         """Return True if `a` comes before `b` or is `b`."""
         assert len(a) == self.coordinates, (a, self)
         assert len(b) == self.coordinates, (b, self)
-        return all(a[start:stop] <= b[start:stop] for start, stop in self.bounds)
+        for start, stop in self.bounds:
+            if not a[start:stop] <= b[start:stop]:
+                return False
+        return True
 
     def lub(self, a: Timestamp, b: Timestamp) -> Timestamp:
         """Return the earliest time that both `a` and `b` come before."""

@@ -31,12 +31,12 @@ from progress.checking.predicates import (
 )
 from progress.errors import InternalError
 from progress.graph.graph import ConnectorSpec, Graph, StageSpec
-from progress.graph.pointstamp_order import Pointstamp, PointstampOrder
+from progress.graph.pointstamp_order import Order, Pointstamp, PointstampOrder
 from progress.times.path_summary import PathSummary
 from progress.times.timestamp import ROOT
 
 POINTS: list[Pointstamp] = list(product(range(3), range(3)))
-ORDER = {(a, b): a[0] <= b[0] and a[1] <= b[1] for a in POINTS for b in POINTS}
+ORDER = Order({(a, b): a[0] <= b[0] and a[1] <= b[1] for a in POINTS for b in POINTS})
 """Pairs of small numbers in their product order: partial, with a least element, and comparable ways round."""
 
 Full = dict[Pointstamp, int]

@@ -80,6 +80,23 @@ def test_laws_a_cycle_that_does_not_advance_is_found(monkeypatch: pytest.MonkeyP
     assert PointstampOrder(graph).standing_pairs() == [(0, 1)]
 
 
+@pytest.mark.parametrize("number", range(10))
+def test_laws_marks_stand_for_the_points_whatever_was_marked_before(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pointstamp_order, "MARKED_MAX", 7)
+    choice = random.Random(number)
+    graph = random_graph(choice, stages_max=4, depth_max=2)
+    order, points = PointstampOrder(graph), some_points(graph, choice, 20)
+    for _ in range(20):
+        some = choice.sample(points, choice.randint(0, min(5, len(points))))
+        marks = order.mark(some)
+        for t in points:
+            assert order.is_after(t, marks) == any(order[s, t] for s in some)
+            assert order.is_after(t, marks, strictly=True) == any(s != t and order[s, t] for s in some)
+        assert len(order._marked) <= 7 + len(some)
+
+
 def test_laws_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pointstamp_order, "REMEMBERED_MAX", 10)
     graph = Graph([StageSpec("only", ROOT, 0, 0)], [])
