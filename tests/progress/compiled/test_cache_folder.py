@@ -46,6 +46,37 @@ from steps import step, two_steps
 sys.stdout.write(f"{two_steps(1)} {step(5)} {kernels_compiled()}")
 """
 COMPILED, LOADED = "3 6 2", "3 6 0"
+LARGE_KERNELS = """
+from progress.compiled.kernel import kernel, large_kernel
+
+@large_kernel
+def many(x: int) -> int:
+    for _ in range(4):
+        x += 1
+    return x
+
+@kernel
+def many_more(x: int) -> int:
+    return many(many(x))
+"""
+RECORDS = """
+import sys
+import timely
+from progress.compiled.kernel import kernels_compiled
+from large import many_more
+
+def build(flow):
+    flow.output("lines", flow.input("lines").map(str.upper))
+
+with timely.connect(embedded=True) as cluster:
+    flow = cluster.install(build)
+    for line in "ab":
+        flow.input("lines").insert([line])
+        flow.wait(flow.seal())
+    assert flow.output("lines").changes() == [(0, "A"), (1, "B")]
+assert many_more(1) == 9
+sys.stdout.write(str(kernels_compiled()))
+"""
 FLOW = """
 import sys
 import differential as dd, timely
@@ -84,6 +115,23 @@ def place() -> Iterator[Path]:
     (made / "steps.py").write_text(KERNELS)
     yield made
     shutil.rmtree(made)
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache in which the two kernels are."""
+    made = tmp_path_factory.mktemp("compiled")
+    (made / "steps.py").write_text(KERNELS)
+    assert run(made) == (COMPILED, "")
+    return made / "cache"
+
+
+@pytest.fixture
+def filled(place: Path, compiled: Path) -> Path:
+    """The place, with such a cache of its own."""
+    shutil.copytree(compiled, place / "cache")
+    assert run(place) == (LOADED, "")
+    return place
 
 
 def run(
@@ -184,11 +232,11 @@ def test_a_container_under_any_user_compiles_in_memory_and_reads_what_root_has_p
 
 
 @needs_root
-@pytest.mark.timeout(600)  # it compiles some fifty kernels: 20 s of processor time
 def test_a_dataflow_runs_under_any_user_without_a_place_for_files(place: Path) -> None:
+    (place / "large.py").write_text(LARGE_KERNELS)
     nowhere = {"NAIAD_CACHE": "", "XDG_CACHE_HOME": "", "TMPDIR": "/nowhere"}
-    compiled, said = run(place, FLOW, AS_OTHER_USER, without=("HOME",), **nowhere)
-    assert int(compiled) > 0 and is_said_once(said)
+    compiled, said = run(place, RECORDS, AS_OTHER_USER, without=("HOME",), **nowhere)
+    assert int(compiled) > 2 and is_said_once(said)
 
 
 # ------------------------------------------------------------------------------ a package in a zip
@@ -206,9 +254,8 @@ def zipped(place: Path) -> Path:
     return made
 
 
-def test_kernels_in_a_zip_are_compiled_once_and_share_the_code_of_a_folder(place: Path) -> None:
-    run(place)
-    made = zipped(place)
+def test_kernels_in_a_zip_are_compiled_once_and_share_the_code_of_a_folder(filled: Path) -> None:
+    place, made = filled, zipped(filled)
     for _ in range(2):
         assert run(place, path=made) == (LOADED, "")
     shutil.rmtree(place / "cache")
@@ -228,8 +275,8 @@ def test_a_dataflow_runs_from_a_zip(place: Path) -> None:
 
 @needs_root
 @pytest.mark.parametrize("what", ["folder", "files"])
-def test_what_belongs_to_another_user_is_not_read(place: Path, what: str) -> None:
-    run(place)
+def test_what_belongs_to_another_user_is_not_read(filled: Path, what: str) -> None:
+    place = filled
     others = [place / "cache" / "kernels"] if what == "folder" else files(place)
     for each in others:
         os.chown(each, OTHER_USER, OTHER_USER)
@@ -243,8 +290,8 @@ def test_what_belongs_to_another_user_is_not_read(place: Path, what: str) -> Non
 
 
 @pytest.mark.parametrize("mode", [0o775, 0o757, 0o777, 0o1777])
-def test_a_folder_that_others_can_write_to_is_neither_read_nor_written(place: Path, mode: int) -> None:
-    run(place)
+def test_a_folder_that_others_can_write_to_is_neither_read_nor_written(filled: Path, mode: int) -> None:
+    place = filled
     kernels = place / "cache" / "kernels"
     before = [each.read_bytes() for each in files(place)]
     kernels.chmod(mode)
@@ -257,8 +304,8 @@ def test_a_folder_that_others_can_write_to_is_neither_read_nor_written(place: Pa
 
 
 @pytest.mark.parametrize("mode", [0o664, 0o646])
-def test_a_file_that_others_can_write_to_is_replaced_unread(place: Path, mode: int) -> None:
-    run(place)
+def test_a_file_that_others_can_write_to_is_replaced_unread(filled: Path, mode: int) -> None:
+    place = filled
     for each in files(place):
         each.chmod(mode)
     assert run(place) == (COMPILED, "")
@@ -266,8 +313,8 @@ def test_a_file_that_others_can_write_to_is_replaced_unread(place: Path, mode: i
     assert not any(each.stat().st_mode & 0o022 for each in files(place))
 
 
-def test_links_are_not_followed(place: Path) -> None:
-    run(place)
+def test_links_are_not_followed(filled: Path) -> None:
+    place = filled
     for each in files(place):
         each.rename(place / each.name)
         each.symlink_to(place / each.name)
@@ -311,9 +358,8 @@ def damage(file: Path, random_number: random.Random) -> str:
     return f"{file.name}: {how}"
 
 
-def test_damaged_files_are_as_none(place: Path, seed: int) -> None:
-    random_number = random.Random(seed)
-    run(place)
+def test_damaged_files_are_as_none(filled: Path, seed: int) -> None:
+    place, random_number = filled, random.Random(seed)
     for _ in range(4):
         some = random_number.sample(files(place), random_number.randint(1, len(files(place))))
         done = [damage(each, random_number) for each in some]
@@ -390,8 +436,8 @@ def test_a_sweep_comes_once_a_day_and_takes_what_a_dead_writer_has_left(cache: P
     assert sorted(each.name for each in cache.iterdir()) == ["one", "swept", "writing.unfinished"]
 
 
-def test_who_compiles_sweeps(place: Path) -> None:
-    run(place)
+def test_who_compiles_sweeps(filled: Path) -> None:
+    place = filled
     age(place / "cache" / "kernels" / "swept", 2)
     old = place / "cache" / "kernels" / "old-file.part"
     old.write_bytes(b"x")
