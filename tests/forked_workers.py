@@ -14,6 +14,7 @@ for the fixture `workers_by_command`.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -153,6 +154,8 @@ def _serve(asked: socket.socket) -> None:
 
     importlib.import_module("timely.worker.process")
     warm()  # machine code is loaded where it is called
+    gc.collect()
+    gc.freeze()  # else each worker looks through all of this for garbage, and copies every page of it
     awake, waking = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
