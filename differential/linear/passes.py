@@ -241,16 +241,20 @@ class _Plan:
         self._conditions: list[CompiledExpression] = []
         self._risky = (b"", 1)
         """The operator of the last condition that may fail, and the sign of differences at that point."""
+        self._has_unset_symbols = False
+        """True if rows that the conditions exclude have no symbol in a column that is never null by now."""
 
     def add(self, step: Step) -> None:
         """Add the next step."""
         if isinstance(step, NegatePass):
             self._projection = self._projection.negated()
         elif isinstance(step, NotNullPass):
+            if self._conditions and any(self._schema[name].type.is_symbol for name in step.names):
+                self._has_unset_symbols = True
             self._projection, self._schema = self._projection.then(step.projection()), step.schema_out
         elif isinstance(step, FilterPass):
             condition = self._compiler().compile(step.condition)
-            if condition.can_fail and self._conditions:
+            if self._conditions and (condition.can_fail or self._looks_up_unset(step.condition)):
                 self.flush()
                 condition = self._compiler().compile(step.condition)
             if condition.can_fail or condition.can_overflow or not self._conditions:
@@ -287,6 +291,11 @@ class _Plan:
                 compiled = compile_batches if step.kind == "map_batches" else compile_user_step
                 self._pass(compiled(step, self._symbols), step.name)
             self._start(step.schema_out)
+
+    def _looks_up_unset(self, condition: Expr) -> bool:
+        """Return True if a condition may look up symbols that rows excluded so far do not have."""
+        read = condition.columns() if self._has_unset_symbols else ()
+        return any(self._schema[name].type.is_symbol for name in read)
 
     def _pass(self, function: RowFunction, name: str, origin: bytes | None = None, sign: int = 1) -> None:
         """Append a pass over rows of the columns so far."""

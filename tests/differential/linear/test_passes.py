@@ -105,3 +105,23 @@ def test_against_words_no_step_looks_at_times() -> None:
     words = np.array([[1, 2], [0, 0], [0, 0], [0, 0], [5, 5], [2**62, 0], [1, 1]], dtype=np.int64)
     result = OVER.filter(col.a > 1).compile(SymbolTable())(words)
     assert result is not None and result[-2:].tolist() == [[0], [1]]
+
+
+def test_a_filter_looks_up_no_text_of_a_row_that_a_filter_before_it_excludes() -> None:
+    schema = Schema.of("s: string?, n: int")
+    changes = updates(
+        """
+        s    | n | time   | diff
+        null | 1 | (0, 0) | +1
+        x    | 2 | (0, 0) | +1
+        """,
+        schema,
+    )
+    chain = LinearChain.over(schema).filter(col.s.is_not_null()).not_null(["s"])
+    assert run(chain.filter(col.s.str.upper() == "X").select({"n": col.n}), changes) == updates(
+        """
+        n | time   | diff
+        2 | (0, 0) | +1
+        """,
+        Schema.of("n: int"),
+    )
