@@ -95,6 +95,10 @@ TEXTS = {
         "select a, b from t where a >= all (select a from u where a is not null) or b < any "
         "(select c from u)"
     ),
+    "quantified sets": (
+        "select a, b from t where a >= all ((select a from u where a is not null) union (select 1 as k)) or "
+        "b < some ((select c from u) except all (select a from u))"
+    ),
     "scalar": (
         "select a, (select max(c) from u where u.a = t.a) as m, (select count(*) from u where u.a "
         "< t.a) as n from t"

@@ -65,8 +65,8 @@ class SpecialReader:
             return self._scalar(node, stage)
         if isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None):
             return self._mark(self.membership(node, "mark", stage), stage)
-        if type(node) in _COMPARED and isinstance(node.args["expression"], exp.Any | exp.All):
-            return self._quantified(node, stage)
+        if type(node) in _COMPARED and (quantifier := _quantifier(node)) is not None:
+            return self._quantified(node, quantifier, stage)
         if isinstance(node, exp.Window):
             return self._window(node, stage)
         if isinstance(node, exp.Filter):
@@ -139,9 +139,8 @@ class SpecialReader:
         stage.pending.append(PendingApply(right, "scalar", (), None, self._text.site(node)))
         return value_of(output.or_null())
 
-    def _quantified(self, node: exp.Expression, stage: Stage) -> Value:
+    def _quantified(self, node: exp.Expression, quantifier: exp.Expression, stage: Stage) -> Value:
         """Return `x < ALL (…)` and its like, from the least and the greatest value of the subquery."""
-        quantifier = node.args["expression"]
         self._text.parts_of(node, "this", "expression")
         self._text.parts_of(quantifier, "this")
         value, is_all = self.expressions.read(node.this, stage), isinstance(quantifier, exp.All)
@@ -350,3 +349,15 @@ class SpecialReader:
         type_ = self._type(node, kind, argument, None, is_distinct=False).or_null(kind != "count")
         attribute = self._names.attribute(kind, type_)
         return WindowAnswer(attribute, kind, None if argument is None else argument.expr), type_
+
+
+def _quantifier(node: exp.Expression) -> exp.Expression | None:
+    """Return the ANY or ALL that a comparison has on its right, or None. sqlglot takes `ALL ((SELECT …) …)`
+    for the call of a function.
+    """
+    right = node.args["expression"]
+    if isinstance(right, exp.Anonymous) and len(right.expressions) == 1:
+        query = right.expressions[0]
+        if right.name.lower() in ("all", "some") and isinstance(query, exp.Query | exp.Values):
+            return (exp.All if right.name.lower() == "all" else exp.Any)(this=query.copy())
+    return right if isinstance(right, exp.Any | exp.All) else None
