@@ -62,6 +62,8 @@ class RelationLowering:
         if domain is not None and is_correlated(relation, domain):
             with at_site([relation.site]):
                 return self._rows(relation, domain, fills=True)
+        if isinstance(relation, RecursionVariable):  # not kept: it is another collection behind its query
+            return self._variables[relation.key]
         if id(relation) not in self._made:
             with at_site([relation.site]):
                 self._made[id(relation)] = self._rows(relation, None, fills=True)
@@ -112,8 +114,6 @@ class RelationLowering:
             return constant(self._flow, [(1,)], Schema((Column(relation.row.name, relation.row.type),)))
         if isinstance(relation, ValueRows):
             return self._values(relation, domain)
-        if isinstance(relation, RecursionVariable):
-            return self._variables[relation.key]
         assert isinstance(relation, Recursion), relation
         if domain is not None:
             raise SchemaError(
@@ -177,20 +177,23 @@ class RelationLowering:
         return outcome.select(**{mine.name: col[theirs.name] for mine, theirs in names})
 
     def _iterated(self, relation: Recursion, bodies: Bodies) -> dict[str, Collection]:
-        """Return the fixed points of relations that read one another; all begin empty."""
+        """Return the fixed points of relations that read one another; all begin empty.
+
+        In an iteration each reads what those before it have come to in it.
+        """
         schemas = {key: schema_of(columns) for key, columns in bodies.columns.items()}
         anchor = constant(self._flow, [(1,)], "one: int").filter(lit(False))
 
         def body(**variables: Collection) -> Mapping[str, Collection]:
-            built = dict(self._made)
-            before = self._variables
+            built, before, fixed = dict(self._made), self._variables, dict(self._fixed_points)
             self._variables = {**before, **variables}
             results = {"": variables[""]}
             for key, schema in schemas.items():
                 rows = self.rows(bodies.relations[key])
                 columns = zip(schema, bodies.relations[key].names, strict=True)
                 results[key] = rows.select(**{mine.name: col[name].cast(mine.type) for mine, name in columns})
-            self._variables, self._made = before, built
+                self._variables[key] = results[key]
+            self._variables, self._made, self._fixed_points = before, built, fixed
             return results
 
         limit = {} if relation.iterations_max is None else {"iterations_max": relation.iterations_max}

@@ -109,6 +109,9 @@ class QueryReader:
         labels = [each.alias.lower() for each in ctes]
         if len(set(labels)) != len(labels):
             raise self._text.error(node, "WITH has two queries of the same name")
+        mutual = self._text.mutual(ctes)
+        if mutual is not None:
+            return self._recursions.mutual(ctes, mutual, outer, entry)
         if node.args.get("recursive"):
             return self._recursions.named(ctes, outer, entry)
         for each in ctes:
@@ -118,7 +121,7 @@ class QueryReader:
 
     def relabelled(self, relation: Relation, cte: exp.Expression) -> Relation:
         """Return a query of WITH, with the names of columns that stand behind its own."""
-        labels = children_of(cte.args["alias"], "columns")
+        labels = self._text.labels(cte.args["alias"])
         if not labels:
             return relation
         if len(labels) != len(relation.attributes):

@@ -151,7 +151,7 @@ class Sources:
         if alias is not None:
             self._text.parts_of(alias, "this", "columns")
             label = alias.name or label
-            columns = self.relabelled(columns, children_of(alias, "columns"), alias)
+            columns = self.relabelled(columns, self._text.labels(alias), alias)
         return _From(relation, NameScope([ColumnsOf(label, columns)], parent=outer))
 
     def relabelled(
@@ -292,7 +292,7 @@ class Sources:
         if value.type.kind not in ("any", "array"):
             raise self._text.error(list_, f"{self._text.written(list_)} is {value.type}, and no list")
         alias = node.args.get("alias")
-        labels = children_of(alias, "columns") if alias is not None else []
+        labels = self._text.labels(alias) if alias is not None else []
         element_type = value.type.parts[0] if value.type.kind == "array" else any_value
         element = self._names.attribute("col", element_type.or_null(outer))
         position = self._names.attribute("pos", integer.or_null(outer)) if numbered else None

@@ -16,6 +16,7 @@ from sqlglot.errors import ErrorLevel, ParseError, TokenError
 from timely.user_code.call_site import CallSite
 
 from ...errors import SqlError
+from .mutual import MutualRecursion, without_mutually
 
 __all__ = ["DIALECTS", "SqlText", "children_of"]
 
@@ -33,17 +34,19 @@ class SqlText:
 
     def __init__(self, text: str, dialect: str, name: str = "<sql>") -> None:
         self.text, self.dialect, self.name = text, dialect, name
+        self._mutual: dict[int, MutualRecursion] = {}
         if dialect not in DIALECTS:
             raise SqlError(f"there is no dialect {dialect!r:.40}: write one of {', '.join(DIALECTS)}")
         if len(text) > _CHARACTERS_MAX:
-            raise self._error_at(
+            raise self.error_of_place(
                 0, f"{len(text):,} characters are too many; {_CHARACTERS_MAX:,} are possible"
             )
 
     def statements(self) -> list[exp.Expression]:
         """Return the trees of all statements in the text; raise SqlError if it cannot be read."""
         try:
-            trees = sqlglot.parse(self.text, read=self.dialect)
+            text, self._mutual = without_mutually(self.text, self.dialect, self.error_of_place)
+            trees = sqlglot.parse(text, read=self.dialect)
         except ParseError as error:
             told = error.errors[0] if error.errors else {}
             what = str(told.get("description") or error).partition("\n")[0].strip().rstrip(".")
@@ -53,18 +56,20 @@ class SqlText:
                 f"{self.name}:{told.get('line') or 1}:{column}: {what}, near {near[:40]!r}"
             ) from None
         except TokenError as error:
-            raise self._error_at(0, str(error).partition("\n")[0][:200]) from None
+            raise self.error_of_place(0, str(error).partition("\n")[0][:200]) from None
+        except SqlError:
+            raise
         except RecursionError:
-            raise self._error_at(0, "is nested too deeply: more than some hundred levels") from None
+            raise self.error_of_place(0, "is nested too deeply: more than some hundred levels") from None
         except Exception as error:  # what a library of others raises for odd texts
-            raise self._error_at(0, f"cannot be read: {type(error).__name__}: {error!s:.120}") from None
+            raise self.error_of_place(0, f"cannot be read: {type(error).__name__}: {error!s:.120}") from None
         return [tree for tree in trees if isinstance(tree, exp.Expression)]
 
     def statement(self) -> exp.Expression:
         """Return the tree of the only statement in the text."""
         trees = self.statements()
         if len(trees) != 1:
-            raise self._error_at(0, f"needs one statement, and has {len(trees)}")
+            raise self.error_of_place(0, f"needs one statement, and has {len(trees)}")
         return trees[0]
 
     def site(self, node: exp.Expression) -> CallSite:
@@ -74,7 +79,12 @@ class SqlText:
 
     def error(self, node: exp.Expression, message: str) -> SqlError:
         """Return an error in one line, with the place of a node."""
-        return self._error_at(_start(node), message)
+        return self.error_of_place(_start(node), message)
+
+    def error_of_place(self, start: int, message: str) -> SqlError:
+        """Return an error in one line, with the line and column of a character."""
+        line, column = self._place(start)
+        return SqlError(f"{self.name}:{line}:{column}: {' '.join(message.split())}")
 
     def written(self, node: exp.Expression) -> str:
         """Return a node as SQL, in a few words."""
@@ -91,9 +101,19 @@ class SqlText:
             what = f"{name.strip('_')} of {type(node).__name__}"
             raise self.error(where, f"{self.written(node)}: {what} is not supported")
 
-    def _error_at(self, start: int, message: str) -> SqlError:
-        line, column = self._place(start)
-        return SqlError(f"{self.name}:{line}:{column}: {' '.join(message.split())}")
+    def labels(self, alias: exp.Expression) -> list[exp.Expression]:
+        """Return the names of columns of an alias, as in `AS t (a, b)`; sqlglot takes types there, too."""
+        columns = children_of(alias, "columns")
+        for each in columns:
+            if not isinstance(each, exp.Identifier):
+                raise self.error(
+                    each, f"{self.written(each)}: only WITH MUTUALLY RECURSIVE has types of columns; use CAST"
+                )
+        return columns
+
+    def mutual(self, ctes: list[exp.Expression]) -> MutualRecursion | None:
+        """Return what WITH MUTUALLY RECURSIVE says of these queries; None for another WITH."""
+        return self._mutual.get(_start(ctes[0].args["alias"]))
 
     def _place(self, start: int) -> tuple[int, int]:
         return self.text.count("\n", 0, start) + 1, start - self.text.rfind("\n", 0, start)

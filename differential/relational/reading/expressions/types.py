@@ -44,6 +44,8 @@ def column_type(text: SqlText, node: exp.Expression) -> ColumnType:
     name = node.this.value if isinstance(node, exp.DataType) else ""
     if name == "ARRAY":
         return any_value
+    if name != "DECIMAL" and name not in _TYPES:
+        raise text.error(node, f"{text.written(node)} is no type of a column")
     text.parts_of(node, "this", "expressions", "nested")
     params = [int(each.this.this) for each in children_of(node, "expressions") if each.this.this.isdigit()]
     if name == "DECIMAL":
@@ -52,8 +54,6 @@ def column_type(text: SqlText, node: exp.Expression) -> ColumnType:
             return decimal(precision, scale)
         except SchemaError as error:
             raise text.error(node, str(error)) from None
-    if name not in _TYPES:
-        raise text.error(node, f"{text.written(node)} is no type of a column")
     return _TYPES[name]
 
 
