@@ -11,6 +11,7 @@ from ..collections.collection import Collection
 from ..columns.schema import Schema
 from ..errors import SqlError, shown
 from ..expressions.expression import col
+from ..linear.shapes import Clock
 from .algebra.attributes import AttributeNames
 from .algebra.relations import Relation
 from .lowering.lowerer import RelationLowering
@@ -18,11 +19,19 @@ from .lowering.lowerer import RelationLowering
 __all__ = ["sql"]
 
 
-def sql(flow: Dataflow, text: str, dialect: str = "spark", **collections: Collection) -> Collection:
+def sql(
+    flow: Dataflow,
+    text: str,
+    dialect: str = "spark",
+    *,
+    clock: Clock | None = None,
+    **collections: Collection,
+) -> Collection:
     """The answer of a SQL query over collections, kept current: `dd.sql(flow, "select …", orders=orders)`.
 
     text          one SELECT, VALUES or WITH query. docs/sql.md has all that it may say
     dialect       "spark", "postgres" or "duckdb": how it is read, and what / or the place of nulls means
+    clock         when it is now() at the end of each epoch, `dd.clock(start, minutes=1)`
     collections   the tables of the query, by name
 
     The result has the columns of the query. It is a multiset, as all collections: an ORDER BY has a meaning
@@ -33,8 +42,13 @@ def sql(flow: Dataflow, text: str, dialect: str = "spark", **collections: Collec
         as_passed: object = collection
         if not isinstance(as_passed, Collection):
             raise SqlError(f"dd.sql ({call_site()}): {name}={shown(collection)} is no collection")
+    as_clock: object = clock
+    if as_clock is not None and not isinstance(as_clock, Clock):
+        raise SqlError(
+            f"dd.sql ({call_site()}): clock={shown(clock)} is no clock; write dd.clock(start, minutes=1)"
+        )
     names, relation = _read(text, dialect, {name: each.schema for name, each in collections.items()})
-    rows = RelationLowering(flow, collections, names).rows(relation)
+    rows = RelationLowering(flow, collections, names, clock).rows(relation)
     return rows.select(**{each.label: col[each.name] for each in relation.attributes})
 
 

@@ -7,7 +7,7 @@
     Aggregation     groups, or several sets of them        WindowOf        answers from the rows around
     FirstRowsOf       the first rows of an order             SetOperation    UNION, EXCEPT, INTERSECT
     Recursion       a fixed point, and its variables       RecursionVariable   one of them
-    Unnesting       a row for each element of a list
+    Unnesting       a row for each element of a list    PeriodOf        rows, while now() is within bounds
 
 A relation has `attributes`, the columns that relations above may name, and `site`, its place in the text.
 Multiplicities are those of SQL: a relation is a multiset.
@@ -36,6 +36,8 @@ __all__ = [
     "FirstRowsOf",
     "JoinKind",
     "JoinOf",
+    "PeriodBound",
+    "PeriodOf",
     "ProjectionOf",
     "Recursion",
     "RecursionVariable",
@@ -186,6 +188,26 @@ class Selection(_Unary):
     def expressions(self) -> Iterator[Expr]:
         """Return what it computes."""
         return iter(self.conditions)
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodBound:
+    """A row is there from the moment `at` on, or until before it: microseconds since 1970, UTC."""
+
+    at: Expr
+    is_start: bool
+
+
+@dataclass(frozen=True, eq=False)
+class PeriodOf(_Unary):
+    """The rows, each while now() is within all bounds; a bound that is null is never met."""
+
+    bounds: tuple[PeriodBound, ...]
+
+    @property
+    def expressions(self) -> Iterator[Expr]:
+        """Return what it computes."""
+        return (each.at for each in self.bounds)
 
 
 @dataclass(frozen=True, eq=False)

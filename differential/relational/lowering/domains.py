@@ -15,6 +15,7 @@ from typing import Protocol
 
 from ...collections.collection import Collection
 from ...expressions.expression import col
+from ...linear.shapes import Clock
 from ..algebra.relations import Relation
 
 __all__ = ["Domain", "Lowers", "Subquery", "is_correlated", "renamed", "subquery_of"]
@@ -30,6 +31,10 @@ class Domain:
 
 class Lowers(Protocol):
     """Makes collections of relations. Their columns are the attributes, by name."""
+
+    @property
+    def clock(self) -> Clock | None:
+        """Return the clock that says when now() is."""
 
     def rows(self, relation: Relation, domain: Domain | None = None) -> Collection:
         """Return the rows of a relation, with the columns of `domain` if it reads one of them."""

@@ -18,18 +18,19 @@ from timely.user_code.call_site import at_site
 
 from ...collections.collection import Collection
 from ...expressions.expression import ColumnRef, Expr, col
-from ..algebra.relations import ApplyOf, JoinOf, Relation, Selection
+from ..algebra.relations import ApplyOf, JoinOf, PeriodOf, Relation, Selection
 from .applies import filtered_by, part_of
 from .conditions import Equality, all_of_them, conjuncts, equality_between, implied, same_key_type
 from .domains import Domain, Lowers, is_correlated, renamed
+from .periods import present
 
 __all__ = ["is_cluster", "joined", "outer_joined"]
 
 
 def is_cluster(relation: Relation) -> bool:
-    """Return True for an inner join, a filter, or a membership."""
+    """Return True for an inner join, a filter, a condition on now(), or a membership."""
     return (
-        isinstance(relation, Selection)
+        isinstance(relation, Selection | PeriodOf)
         or (isinstance(relation, JoinOf) and relation.how == "inner")
         or (isinstance(relation, ApplyOf) and (relation.kind in ("semi", "anti") or _adds(relation)))
     )
@@ -46,6 +47,7 @@ class _JoinCluster:
 
     parts: list[Collection] = field(default_factory=list)
     conditions: list[Expr] = field(default_factory=list)
+    periods: list[PeriodOf] = field(default_factory=list)
     memberships: list[ApplyOf] = field(default_factory=list)
     subqueries: list[ApplyOf] = field(default_factory=list)
 
@@ -83,7 +85,9 @@ def joined(lower: Lowers, relation: Relation, domain: Domain | None) -> Collecti
         theirs = {name: lower.fresh(name) for name in subquery.outer}
         cluster.conditions += [col[mine].eq_null_safe(col[other]) for mine, other in theirs.items()]
         rows = _reduced(lower, _with(rows, renamed(subquery.rows, theirs), cluster), cluster)
-    assert not cluster.conditions and not cluster.memberships, "a condition reads what nobody has"
+    assert not (cluster.conditions or cluster.memberships or cluster.periods), (
+        "a condition reads what nobody has"
+    )
     return rows
 
 
@@ -93,6 +97,17 @@ def _gather(lower: Lowers, relation: Relation, domain: Domain | None, cluster: _
         below, rest = _pushed(relation)
         _gather(lower, below, domain, cluster)
         cluster.conditions += rest
+    elif isinstance(relation, PeriodOf):
+        below = relation.input
+        added = _added(below)
+        reads = frozenset(name for each in relation.expressions for name in each.columns())
+        if added is not None and added.isdisjoint(reads):
+            assert isinstance(below, JoinOf | ApplyOf)
+            left = replace(relation, input=below.left)
+            below = replace(below, left=left)
+        else:
+            cluster.periods.append(relation)
+        _gather(lower, below, domain, cluster)
     elif isinstance(relation, JoinOf) and relation.how == "inner":
         _gather(lower, relation.left, domain, cluster)
         _gather(lower, relation.right, domain, cluster)
@@ -120,15 +135,23 @@ def _pushed(selection: Selection) -> tuple[Relation, list[Expr]]:
     """
     conditions = [part for each in selection.conditions for part in conjuncts(each)]
     below = selection.input
-    if not isinstance(below, JoinOf | ApplyOf) or is_cluster(below):
+    added = _added(below)
+    if added is None:
         return below, conditions
-    if isinstance(below, JoinOf) and below.how != "left":
-        return below, conditions
-    added = frozenset(below.names) - frozenset(below.left.names)
+    assert isinstance(below, JoinOf | ApplyOf)
     pushed = tuple(each for each in conditions if added.isdisjoint(each.columns()))
     if pushed:
         below = replace(below, left=Selection(below.left, pushed, site=selection.site))
     return below, [each for each in conditions if not added.isdisjoint(each.columns())]
+
+
+def _added(below: Relation) -> frozenset[str] | None:
+    """Return what a left join, or a subquery, adds to the rows of its left; None for other relations."""
+    if not isinstance(below, JoinOf | ApplyOf) or is_cluster(below):
+        return None
+    if isinstance(below, JoinOf) and below.how != "left":
+        return None
+    return frozenset(below.names) - frozenset(below.left.names)
 
 
 def _reduced(lower: Lowers, rows: Collection, cluster: _JoinCluster) -> Collection:
@@ -138,6 +161,11 @@ def _reduced(lower: Lowers, rows: Collection, cluster: _JoinCluster) -> Collecti
     cluster.conditions = [each for each in cluster.conditions if not each.columns() <= names]
     if now:
         rows = rows.filter(*now)
+    for period in list(cluster.periods):
+        if frozenset(name for each in period.expressions for name in each.columns()) <= names:
+            with at_site([period.site]):
+                rows = present(lower, rows, period)
+            cluster.periods.remove(period)
     for membership in list(cluster.memberships):
         reads = (membership.right.free & cluster.names).union(
             *(each.columns() for each in membership.members)

@@ -15,6 +15,7 @@ from ...collections.sources import constant
 from ...columns.schema import Column, Schema
 from ...errors import SchemaError
 from ...expressions.expression import Expr, LiteralValue, col, lit
+from ...linear.shapes import Clock
 from ..algebra.attributes import AttributeNames, schema_of
 from ..algebra.relations import (
     Aggregation,
@@ -45,7 +46,14 @@ __all__ = ["RelationLowering"]
 class RelationLowering:
     """Makes collections of the relations of one query; a relation that stands twice is made once."""
 
-    def __init__(self, flow: Dataflow, tables: Mapping[str, Collection], names: AttributeNames) -> None:
+    def __init__(
+        self,
+        flow: Dataflow,
+        tables: Mapping[str, Collection],
+        names: AttributeNames,
+        clock: Clock | None = None,
+    ) -> None:
+        self.clock = clock
         self._flow = flow
         self._tables = tables
         self._names = names

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlglot import exp
 
@@ -17,6 +18,8 @@ from ..algebra.relations import (
     Aggregation,
     DistinctRows,
     FirstRowsOf,
+    PeriodBound,
+    PeriodOf,
     ProjectionOf,
     Relation,
     Selection,
@@ -24,6 +27,7 @@ from ..algebra.relations import (
 )
 from ..lowering.conditions import is_null_with
 from .expressions.calls import aggregate_kind
+from .expressions.moments import bounds_of, reads_now
 from .expressions.scopes import AmbiguousName, NameScope, same_name
 from .expressions.special import SpecialReader
 from .expressions.stages import AggregateCalls, PendingApply, Stage, WindowCalls, replaced
@@ -89,7 +93,7 @@ class SelectReader:
             relation, change = self._grouped(relation, keys, key_values, aggregates, node)
             read = [(each.node, each.value.expr) for each in items]
             read += [(node.args["order"], each.expr) for each in order]
-            read += [(node.args[name].this, each) for name, part in conditions.items() for each in part.plain]
+            read += [(node.args[name].this, each) for name, part in conditions.items() for each in part.exprs]
             self._check_grouped(relation, scope, [(at, change(expr)) for at, expr in read])
         if "having" in conditions:
             relation = self._where(relation, conditions["having"], having, change)
@@ -115,7 +119,7 @@ class SelectReader:
 
     def _conditions(self, node: exp.Expression, stage: Stage) -> _Conditions:
         """Read a condition: EXISTS and IN that must hold, or must not, are apart from all else."""
-        outcome = _Conditions([], [], node)
+        outcome = _Conditions([], [], [], node)
         waiting = [node]
         while waiting:
             top = waiting.pop()
@@ -136,6 +140,10 @@ class SelectReader:
                     self._special.membership(bare, "anti" if negated else "semi", stage)
                 )
             else:
+                if not negated and reads_now(bare):
+                    read = partial(self._expressions.read, stage=stage)
+                    outcome.bounds.extend(bounds_of(self._text, bare, read))
+                    continue
                 outcome.plain.append(self._expressions.truth(top, stage).expr)
         return outcome
 
@@ -157,6 +165,9 @@ class SelectReader:
             needed = any(is_null_with(each, pending.adds) for each in last)
             relation = replace(pending, is_needed=needed).to(relation, change)
         stage.pending.clear()
+        if conditions.bounds:
+            bounds = tuple(replace(each, at=change(each.at)) for each in conditions.bounds)
+            relation = PeriodOf(relation, bounds, site=site)
         if last:
             relation = Selection(relation, last, site=site)
         for membership in conditions.memberships:
@@ -374,7 +385,14 @@ class _Conditions:
 
     plain: list[Expr]
     memberships: list[PendingApply]
+    bounds: list[PeriodBound]
+    """Those that compare a time with now()."""
     node: exp.Expression
+
+    @property
+    def exprs(self) -> list[Expr]:
+        """Return what it computes, subqueries apart."""
+        return [*self.plain, *(each.at for each in self.bounds)]
 
 
 def _as_it_is(expr: Expr) -> Expr:

@@ -19,6 +19,7 @@ from ...algebra.attributes import AttributeNames
 from ..texts import SqlText, children_of
 from .arithmetic import divided, minus, plus, remainder, times, whole_quotient
 from .functions import FUNCTIONS, called, named_function
+from .moments import is_now, misplaced
 from .scopes import AmbiguousName
 from .stages import Stage
 from .types import column_type, interval_of, later
@@ -52,6 +53,8 @@ class Expressions:
                 return reader(self, node, stage)
             if type(node) in FUNCTIONS:
                 return called(self.text, node, partial(self.read, stage=stage))
+            if is_now(node):
+                raise misplaced(self.text, node)
             if isinstance(node, exp.Anonymous):
                 return named_function(self.text, node, partial(self.read, stage=stage))
         except (ExpressionError, SchemaError) as error:

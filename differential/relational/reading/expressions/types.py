@@ -21,10 +21,11 @@ from ....columns.column_types import (
 )
 from ....errors import SchemaError
 from ....expressions.expression import Expr, LiteralValue, lit
+from ....expressions.functions.times import DAY_MICROS
 from ..texts import SqlText, children_of
 from .values import Value, as_type, computed
 
-__all__ = ["Interval", "column_type", "interval_of", "later"]
+__all__ = ["DAY_MICROS", "Interval", "column_type", "interval_of", "later"]
 
 _TYPES: Final[dict[str, ColumnType]] = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT", "MEDIUMINT"), integer),
@@ -64,11 +65,10 @@ class Interval(NamedTuple):
     micros: int
 
 
-_DAY: Final = 86_400_000_000
 _UNITS: Final = {
     "YEAR": Interval(12, 0), "QUARTER": Interval(3, 0), "MONTH": Interval(1, 0),
-    "WEEK": Interval(0, 7 * _DAY),
-    "DAY": Interval(0, _DAY), "HOUR": Interval(0, 3_600_000_000), "MINUTE": Interval(0, 60_000_000),
+    "WEEK": Interval(0, 7 * DAY_MICROS),
+    "DAY": Interval(0, DAY_MICROS), "HOUR": Interval(0, 3_600_000_000), "MINUTE": Interval(0, 60_000_000),
     "SECOND": Interval(0, 1_000_000), "MILLISECOND": Interval(0, 1_000), "MICROSECOND": Interval(0, 1),
 }  # fmt: skip
 
@@ -98,17 +98,17 @@ def later(time: Value, by: Interval, sign: int) -> Value:
     if time.text is not None:
         time = as_type(time, timestamp if ":" in time.text else date)
     months, micros = sign * by.months, sign * by.micros
-    if time.type.kind == "date" and micros % _DAY:
+    if time.type.kind == "date" and micros % DAY_MICROS:
         time = as_type(time, timestamp)
     if isinstance(time.expr, LiteralValue) and type(time.expr.value) is dt.date:
-        day = _months_later(time.expr.value, months) + dt.timedelta(days=micros // _DAY)
+        day = _months_later(time.expr.value, months) + dt.timedelta(days=micros // DAY_MICROS)
         return Value(lit(day), date)
 
     def moved(expr: Expr) -> Expr:
         expr = expr.dt.add_months(months) if months else expr
         if not micros:
             return expr
-        return expr.dt.add_days(micros // _DAY) if time.type.kind == "date" else expr + micros
+        return expr.dt.add_days(micros // DAY_MICROS) if time.type.kind == "date" else expr + micros
 
     return computed(moved, time)
 
