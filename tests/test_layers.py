@@ -122,6 +122,8 @@ WITHOUT_A_TEST_FILE = {
             "algebra/relations",
         )
     },
+    "differential/relational/lowering/periods.py": "differential/relational/test_now.py",
+    "differential/relational/reading/expressions/moments.py": "differential/relational/test_now.py",
     **{
         f"differential/plan/nodes/{name}.py": "differential/plan/nodes/test_node.py"
         for name in ("effects", "leaves", "linear", "loops", "patterns", "stateful", "timed")

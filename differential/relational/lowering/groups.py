@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import differential.aggregates as dd
 
@@ -216,6 +216,8 @@ def windowed(lower: Lowers, relation: WindowOf, domain: Domain | None) -> Collec
     added = [each.attribute.name for each in whole]
     if not rest:
         return rows.select(*names, *added)
+    texts = [each for each in rest if _is_least_text(rows, each)]
+    rows, places = _with_places(lower, rows, [*outer, *keys], texts)
     window = rows.over(*outer, *keys, by=_orderings(relation.order) or None)
     if relation.frame is not None:
         frame = relation.frame
@@ -225,8 +227,62 @@ def windowed(lower: Lowers, relation: WindowOf, domain: Domain | None) -> Collec
             "groups": window.groups_between,
         }
         window = between[frame.unit](frame.start, frame.stop)
-    answers = {answer.attribute.name: _window_function(answer) for answer in rest}
-    return window.with_columns(**answers).select(*names, *added, *answers)
+    answers = {
+        each.attribute.name: _window_function(places[each.attribute.name].placed if each in texts else each)
+        for each in rest
+    }
+    outcome = window.with_columns(**answers)
+    for name, place in places.items():
+        outcome = place.answered(outcome, name)
+    return outcome.select(*names, *added, *answers)
+
+
+def _is_least_text(rows: Collection, answer: WindowAnswer) -> bool:
+    """Return True for min and max of texts, which windows of collections do not have."""
+    if answer.kind not in ("min", "max") or answer.argument is None:
+        return False
+    return answer.argument.type_in(rows.schema).is_symbol
+
+
+@dataclass(frozen=True)
+class _Places:
+    """The places of texts among those of their partition: the least place is that of the least text."""
+
+    placed: WindowAnswer
+    """The answer, of places instead of texts."""
+    texts: Collection
+    keys: list[tuple[str, str]]
+    place: str
+    text: str
+
+    def answered(self, rows: Collection, name: str) -> Collection:
+        """Return the rows with the text at the place that is in column `name`, in that column."""
+        rows = rows.join(self.texts, on=[*self.keys, (name, self.place)], how="left", null_safe=True)
+        return rows.with_columns(**{name: col[self.text]}).drop(self.text)
+
+
+def _with_places(
+    lower: Lowers, rows: Collection, keys: list[str], answers: list[WindowAnswer]
+) -> tuple[Collection, dict[str, _Places]]:
+    """Return the rows with the places of texts, and these by the name of the answer that needs them."""
+    places: dict[str, _Places] = {}
+    for answer in answers:
+        assert answer.argument is not None
+        text, place = lower.fresh("text"), lower.fresh("place")
+        least, known = lower.fresh("text"), lower.fresh("place")
+        rows = rows.with_columns(**{text: answer.argument})
+        rows = rows.over(*keys, by=[Ordering(col[text], False, True)]).with_columns(
+            **{place: windows.dense_rank()}
+        )
+        theirs = {key: lower.fresh(key) for key in keys}
+        texts = rows.filter(col[text].is_not_null()).select(
+            **{other: col[key] for key, other in theirs.items()}, **{known: col[place], least: col[text]}
+        )
+        placed = when(col[text].is_not_null()).then(col[place])
+        places[answer.attribute.name] = _Places(
+            replace(answer, argument=placed), texts.distinct(), [*theirs.items()], known, least
+        )
+    return rows, places
 
 
 _WINDOWS = frozenset((

@@ -95,6 +95,11 @@ TEXTS = {
         "select a, b from t where a >= all (select a from u where a is not null) or b < any "
         "(select c from u)"
     ),
+    "windows of texts": (
+        "select a, b, min(s) over (partition by a order by b nulls last) as x, max(upper(s)) over (order by a "
+        "nulls first, b nulls first, s nulls first rows between 1 preceding and 1 following) as y, "
+        "min(s) filter (where b > 1) over (order by b range between 1 preceding and current row) as z from t"
+    ),
     "quantified sets": (
         "select a, b from t where a >= all ((select a from u where a is not null) union (select 1 as k)) or "
         "b < some ((select c from u) except all (select a from u))"
@@ -441,3 +446,29 @@ def test_dialects_differ_where_they_say_so() -> None:
         assert dd.to_pylist(flow.output("by zero").snapshot()) == [{"q": None}]
         (row,) = dd.to_pylist(flow.output("of Spark").snapshot())
         assert (row["x"], row["y"], row["c"]) == (0.0, "z", None)
+
+
+def test_collections_of_a_loop_are_tables_in_its_body() -> None:
+    once = "select n from roots union select y from e join r on x = n union select k from (values (0)) as v (k)"
+    more = """
+        with recursive s(n) as (select n from r union select y from e, s where x = n and w < 3)
+        select distinct n from s where n <= (select max(n) from r) + 10
+    """
+
+    def build(flow: Dataflow) -> None:
+        roots, e = dd.input(flow, "roots", "n: int"), dd.input(flow, "e", TABLES["e"])
+        roots.iterate(lambda r: dd.sql(flow, once, "duckdb", r=r, e=e, roots=roots)).output("once")
+        roots.iterate(lambda r: dd.sql(flow, more, "duckdb", r=r, e=e)).output("more")
+
+    def answer(name: str) -> list[int]:
+        return sorted(row["n"] for row in dd.to_pylist(flow.output(name).snapshot()))
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("roots").insert([(1,)])
+        flow.input("e").insert([(1, 2, 1), (2, 3, 5), (3, 4, 1), (2, 5, 1), (5, 20, 1)])
+        flow.seal()
+        assert (answer("once"), answer("more")) == ([0, 1, 2, 3, 4, 5, 20], [1, 2, 5])
+        flow.input("e").remove([(2, 5, 1), (1, 2, 1)])
+        flow.seal()
+        assert (answer("once"), answer("more")) == ([0, 1], [1])
