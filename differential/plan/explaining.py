@@ -12,6 +12,7 @@ from timely.user_code.call_site import CallSite
 
 from ..operators.between.imports import TableImport
 from .building import Plan
+from .facts import makes_all_pairs
 from .improving import improve
 from .nodes import ByHand, FromStream, Import, Input, IntoStream, LetRec, Node
 from .rewriting import beneath
@@ -54,6 +55,7 @@ def explain_plan(plan: Plan, roots: Sequence[Node], *, are_asked_for: bool = Fal
         *(_tree(scratch, better.roots) if better.fired else ()),
         f"== stages: {share(better.roots).describe()} ==",
         *_stages(scratch, better.roots, are_asked_for),
+        *_warnings(scratch, better.roots),
     ]
     return "\n".join(parts)
 
@@ -76,6 +78,21 @@ def _tree(plan: Plan, roots: Sequence[Node]) -> Iterator[str]:
         line = f"{'  ' * depth}{role}{label}{node.describe()}"
         yield _with_site(line, plan.sites.get(node.digest, ()))
         waiting += [(child, depth + 1, word) for child, word in reversed(list(_children(node)))]
+
+
+def _warnings(plan: Plan, roots: Sequence[Node]) -> Iterator[str]:
+    """Yield a line for each join that makes pairs of all rows of two sides, with its place."""
+    lines = [
+        _with_site(
+            f"{node.describe()}: all pairs of rows, on one worker; write an equality, or a band",
+            plan.sites.get(node.digest, ()),
+        )
+        for node in beneath(roots)
+        if makes_all_pairs(node)
+    ]
+    if lines:
+        yield "== warnings =="
+        yield from dict.fromkeys(lines)
 
 
 def _children(node: Node) -> Iterator[tuple[Node, str]]:

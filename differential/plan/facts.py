@@ -39,11 +39,13 @@ from .nodes.guarded import Provided
 __all__ = [
     "goes_straight",
     "group_keys",
+    "has_key",
     "is_arranged",
     "is_consolidated",
     "is_set",
     "is_small",
     "keeps_all_columns",
+    "makes_all_pairs",
     "moves_columns",
     "small_side",
 ]
@@ -157,6 +159,37 @@ def small_side(join: Pairs) -> int | None:
         return None
     small = [side for side in (1, 0) if is_small(join.children[side])]
     return small[0] if small else None
+
+
+def makes_all_pairs(node: Node) -> bool:
+    """Return True for a join without an equality of which no side is small, whatever the inputs hold."""
+    return isinstance(node, Join) and not node.keys[0] and not any(is_small(each) for each in node.children)
+
+
+def has_key(node: Node, columns: frozenset[str]) -> bool:
+    """Return True if no two rows have equal values in `columns`, as far as the plan tells: they have the keys
+    of an upsert input, of groups, of distinct rows or of first rows.
+    """
+    if isinstance(node, Input):
+        return node.mode == "upsert" and columns.issuperset(node.keys)
+    if isinstance(node, Accumulate | Reduce | GroupValues | Keys):
+        return columns.issuperset(node.keys)
+    if isinstance(node, TopK) and node.limit == 1 and not node.ties and columns.issuperset(node.keys):
+        return True
+    if isinstance(node, Distinct):
+        return columns.issuperset(node.schema.names) or has_key(node.source, columns)
+    if isinstance(node, Select):
+        moved = {expr.name for name, expr in node.columns if name in columns and isinstance(expr, ColumnRef)}
+        return has_key(node.source, frozenset(moved))
+    if isinstance(node, Filter | NotNull | Arrange | Answered | Provided | TopK | Consolidate):
+        return has_key(node.children[0], columns)
+    if isinstance(node, Join):
+        sides = [columns & frozenset(each.schema.names) for each in node.children]
+        sides[1] |= {right for left, right in node.on if left in columns}
+        keyed = [has_key(each, frozenset(keys)) for each, keys in zip(node.children, node.keys, strict=True)]
+        kept = [has_key(each, side) for each, side in zip(node.children, sides, strict=True)]
+        return all(kept) or (keyed[1] and kept[0]) or (keyed[0] and kept[1])
+    return False
 
 
 def is_small(node: Node) -> bool:

@@ -3,8 +3,9 @@
 Inner joins, filters and memberships (EXISTS, IN) that stand upon one another are one *cluster*: parts, and
 conditions over them. A condition over one part filters that part; a membership that reads one part only is
 applied to it, before any join. Then the parts are joined one after another: first those that an equality
-connects with what is joined already, of these the one with the most equalities, of equal ones one that has
-filters, of these the first as written. Parts that nothing connects come last, and make pairs of all rows.
+connects with what is joined already, of these one with a known key (PRIMARY KEY, groups) that the equalities
+have, so that a row finds one partner; of equal ones that with the most equalities, then one that has filters,
+then the first as written. Parts that nothing connects come last, and make pairs of all rows.
 Subqueries that add columns (a scalar in a condition, LATERAL) are joined behind all parts: so their domain is
 as small as it can be.
 """
@@ -18,6 +19,7 @@ from timely.user_code.call_site import at_site
 
 from ...collections.collection import Collection
 from ...expressions.expression import ColumnRef, Expr, col
+from ...plan.facts import has_key
 from ..algebra.relations import ApplyOf, JoinOf, PeriodOf, Relation, Selection
 from .applies import filtered_by, part_of
 from .conditions import Equality, all_of_them, conjuncts, equality_between, implied, same_key_type
@@ -183,11 +185,14 @@ def _next(
     """Return the place of the part to be joined next."""
     names = frozenset(rows.schema.names)
 
-    def equalities(number: int) -> int:
+    def worth(number: int) -> tuple[bool, bool, int, bool, int]:
         others = frozenset(parts[number].schema.names)
-        return sum(equality_between(each, names, others) is not None for each in conditions)
+        found = [each for each in (equality_between(part, names, others) for part in conditions) if each]
+        keys = frozenset(each.right.name for each in found if isinstance(each.right, ColumnRef))
+        is_one = bool(found) and has_key(parts[number].node, keys)
+        return bool(found), is_one, len(found), is_cut[number], -number
 
-    return max(range(len(parts)), key=lambda number: (equalities(number), is_cut[number], -number))
+    return max(range(len(parts)), key=worth)
 
 
 def _with(rows: Collection, part: Collection, cluster: _JoinCluster) -> Collection:

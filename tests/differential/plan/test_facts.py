@@ -9,7 +9,14 @@ import differential as dd
 from differential import col
 from differential.columns.schema import Schema
 from differential.plan import nodes as n
-from differential.plan.facts import group_keys, is_consolidated, is_small, small_side
+from differential.plan.facts import (
+    group_keys,
+    has_key,
+    is_consolidated,
+    is_small,
+    makes_all_pairs,
+    small_side,
+)
 
 AB = n.Input(Schema.of("a: int, b: int"), "ab")
 ONCE = n.Distinct(AB)
@@ -119,3 +126,49 @@ def test_small_sides_are_of_joins_without_keys_outside_of_loops() -> None:
     assert small_side(n.Join(AB, MANY, ())) is None
     assert small_side(n.Join(n.Variable(AB.schema, 1, 0), TOTAL, ())) is None
     assert small_side(n.Join(AB, n.Select(TOTAL, (("a", col.n),)), (("a", "a"),))) is None
+
+
+LAST = n.Input(Schema.of("a: int, b: int"), "last", "upsert", ("a",))
+OTHERS = n.Select(SUMS, (("a", col.a), ("c", col.n)))
+
+
+@pytest.mark.parametrize(
+    ("node", "columns"),
+    [
+        (LAST, "a"),
+        (n.Filter(n.Select(LAST, (("x", col.a), ("b", col.b + 1))), col.b > 1), "x"),
+        (SUMS, "a"),
+        (ONCE, "ab"),
+        (n.Distinct(LAST), "a"),
+        (n.TopK(AB, ("b",), (n.OrderBy("a"),), 1), "b"),
+        (n.Join(LAST, OTHERS, (("a", "a"),)), "a"),
+        (n.Join(n.Select(LAST, (("a", col.b), ("k", col.a))), OTHERS, (("a", "a"),)), "k"),
+    ],
+)
+def test_rows_have_the_keys_of_inputs_of_groups_and_of_first_rows(node: n.Node, columns: str) -> None:
+    assert has_key(node, frozenset(columns))
+    assert not has_key(node, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("node", "columns"),
+    [
+        (AB, "ab"),
+        (LAST, "b"),
+        (n.Select(LAST, (("a", col.a + 1),)), "a"),
+        (n.Concat((SUMS, SUMS)), "a"),
+        (n.TopK(AB, ("b",), (n.OrderBy("a"),), 1, ties=True), "b"),
+        (n.Join(AB, OTHERS, (("a", "a"),)), "a"),
+        (n.Join(n.Select(LAST, (("a", col.b), ("k", col.a))), OTHERS, (("a", "a"),)), "a"),
+    ],
+)
+def test_rows_have_no_key_that_others_may_share(node: n.Node, columns: str) -> None:
+    assert not has_key(node, frozenset(columns))
+
+
+def test_all_pairs_are_made_by_joins_without_keys_and_without_a_small_side() -> None:
+    other = n.Select(AB, (("x", col.a),))
+    assert makes_all_pairs(n.Join(AB, other, ()))
+    assert not makes_all_pairs(n.Join(AB, other, (("a", "x"),)))
+    assert not makes_all_pairs(n.Join(AB, TOTAL, ()))
+    assert not makes_all_pairs(AB)

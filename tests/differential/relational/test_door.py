@@ -96,8 +96,8 @@ TEXTS = {
         "(select c from u)"
     ),
     "windows of texts": (
-        "select a, b, min(s) over (partition by a order by b nulls last) as x, max(upper(s)) over (order by a "
-        "nulls first, b nulls first, s nulls first rows between 1 preceding and 1 following) as y, "
+        "select a, b, min(s) over (partition by a order by b nulls last) as x, max(upper(s)) over (order by "
+        "a nulls first, b nulls first, s nulls first rows between 1 preceding and 1 following) as y, "
         "min(s) filter (where b > 1) over (order by b range between 1 preceding and current row) as z from t"
     ),
     "quantified sets": (
@@ -423,6 +423,30 @@ def test_explain_shows_places_in_the_text() -> None:
         cluster.install(build)
 
 
+def test_joins_take_known_keys_first_and_explain_warns_of_pairs_without_an_equality() -> None:
+    def build(flow: Dataflow) -> None:
+        t = dd.input(flow, "t", "a: int, b: int")
+        u = dd.input(flow, "u", "a: int, b: int, c: int")
+        k = dd.input(flow, "k", "a: int, c: int", mode="upsert", key="a")
+        text = "select t.b from t, u, {} where t.a = u.a and t.b = u.b and t.a = k.a"
+        for keyed in ("k", "(select a, count(*) as n from u group by a) as k"):
+            lines = dd.sql(flow, text.format(keyed), t=t, u=u, k=k).explain().splitlines()
+            joins = [line for line in lines if line.lstrip().startswith("join on")]
+            assert "b = b" in joins[0] and "b = b" not in joins[1], "the keyed part is joined beneath"
+        pairs = dd.sql(flow, "select t.b\nfrom t, u\nwhere t.b < u.c", t=t, u=u)
+        _, _, warnings = pairs.explain().partition("== warnings ==\n")
+        assert warnings.startswith("join on nothing: all pairs of rows") and warnings.endswith("  <sql>:3:7")
+        for quiet in (
+            "select b from t where b > (select avg(c) from u)",
+            "select 1 as x from t, u where t.a = u.a",
+        ):
+            assert "warnings" not in dd.sql(flow, quiet, t=t, u=u).explain()
+        pairs.output("result")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        cluster.install(build)
+
+
 def test_dialects_differ_where_they_say_so() -> None:
     def build(flow: Dataflow) -> None:
         t = dd.input(flow, "t", "a: int, b: int")
@@ -449,7 +473,9 @@ def test_dialects_differ_where_they_say_so() -> None:
 
 
 def test_collections_of_a_loop_are_tables_in_its_body() -> None:
-    once = "select n from roots union select y from e join r on x = n union select k from (values (0)) as v (k)"
+    once = (
+        "select n from roots union select y from e join r on x = n union select k from (values (0)) as v (k)"
+    )
     more = """
         with recursive s(n) as (select n from r union select y from e, s where x = n and w < 3)
         select distinct n from s where n <= (select max(n) from r) + 10
