@@ -187,8 +187,8 @@ def has_key(node: Node, columns: frozenset[str]) -> bool:
         sides = [columns & frozenset(each.schema.names) for each in node.children]
         sides[1] |= {right for left, right in node.on if left in columns}
         keyed = [has_key(each, frozenset(keys)) for each, keys in zip(node.children, node.keys, strict=True)]
-        kept = [has_key(each, side) for each, side in zip(node.children, sides, strict=True)]
-        return all(kept) or (keyed[1] and kept[0]) or (keyed[0] and kept[1])
+        whole = [has_key(each, side) for each, side in zip(node.children, sides, strict=True)]
+        return all(whole) or (keyed[1] and whole[0]) or (keyed[0] and whole[1])
     return False
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
 from functools import reduce
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ...columns.column_types import ColumnType
 from ...expressions.expression import ColumnRef, Expr, LiteralValue, Operation
 
 __all__ = [
+    "STRONG",
     "Equality",
     "all_of_them",
     "conjuncts",
@@ -17,7 +18,11 @@ __all__ = [
     "implied",
     "is_null_with",
     "same_key_type",
+    "strength",
 ]
+
+STRONG: Final = 2
+"""The strength of a filter that asks for certain values."""
 
 _STRICT = frozenset(
     (
@@ -87,6 +92,23 @@ def implied(condition: Expr, names: Set[str]) -> Iterator[Expr]:
     ]
     if all(of_part):
         yield reduce(lambda one, other: one | other, [all_of_them(each) for each in of_part])
+
+
+def strength(names: Set[str], conditions: Iterable[Expr]) -> int:
+    """Return how much conditions over the columns `names` alone leave out, for want of statistics: 2 if one
+    asks for certain values, 1 if there is any, 0 if none.
+    """
+    own = [each for each in conditions if each.columns() and each.columns() <= names]
+    return STRONG if any(map(_asks_for_values, own)) else int(bool(own))
+
+
+def _asks_for_values(condition: Expr) -> bool:
+    if not isinstance(condition, Operation):
+        return False
+    if condition.op == "|":
+        return all(any(map(_asks_for_values, conjuncts(each))) for each in _branches(condition))
+    sides = condition.operands
+    return condition.op == "is_in" or (condition.op == "==" and not all(each.columns() for each in sides))
 
 
 def _branches(condition: Expr) -> Iterator[Expr]:

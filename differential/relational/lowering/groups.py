@@ -269,18 +269,18 @@ def _with_places(
     for answer in answers:
         assert answer.argument is not None
         text, place = lower.fresh("text"), lower.fresh("place")
-        least, known = lower.fresh("text"), lower.fresh("place")
+        least, rank = lower.fresh("text"), lower.fresh("place")
         rows = rows.with_columns(**{text: answer.argument})
         rows = rows.over(*keys, by=[Ordering(col[text], False, True)]).with_columns(
             **{place: windows.dense_rank()}
         )
         theirs = {key: lower.fresh(key) for key in keys}
         texts = rows.filter(col[text].is_not_null()).select(
-            **{other: col[key] for key, other in theirs.items()}, **{known: col[place], least: col[text]}
+            **{other: col[key] for key, other in theirs.items()}, **{rank: col[place], least: col[text]}
         )
         placed = when(col[text].is_not_null()).then(col[place])
         places[answer.attribute.name] = _Places(
-            replace(answer, argument=placed), texts.distinct(), [*theirs.items()], known, least
+            replace(answer, argument=placed), texts.distinct(), [*theirs.items()], rank, least
         )
     return rows, places
 

@@ -2,12 +2,18 @@
 
 Inner joins, filters and memberships (EXISTS, IN) that stand upon one another are one *cluster*: parts, and
 conditions over them. A condition over one part filters that part; a membership that reads one part only is
-applied to it, before any join. Then the parts are joined one after another: first those that an equality
-connects with what is joined already, of these one with a known key (PRIMARY KEY, groups) that the equalities
-have, so that a row finds one partner; of equal ones that with the most equalities, then one that has filters,
-then the first as written. Parts that nothing connects come last, and make pairs of all rows.
+applied to it, before any join.
+
+There are no statistics. Filters have a *strength*: one that asks for certain values is strong. A part with a
+strong filter and one neighbour, as equalities connect them, is joined to that neighbour before all else,
+which makes it strong, too. Then the parts are joined one after another, from the first one of FROM: first
+those that an equality connects with what is joined already, of these one with a known key (PRIMARY KEY,
+groups) that the equalities have, so that a row finds one partner; of equal ones that with the most
+equalities, then that with the strongest filter, then the first as written. Parts that nothing connects come
+last, and make pairs of all rows.
+
 Subqueries that add columns (a scalar in a condition, LATERAL) are joined behind all parts: so their domain is
-as small as it can be.
+as small as it can be. So are memberships with a domain, if another part has a filter.
 """
 
 from __future__ import annotations
@@ -22,7 +28,16 @@ from ...expressions.expression import ColumnRef, Expr, col
 from ...plan.facts import has_key
 from ..algebra.relations import ApplyOf, JoinOf, PeriodOf, Relation, Selection
 from .applies import filtered_by, part_of
-from .conditions import Equality, all_of_them, conjuncts, equality_between, implied, same_key_type
+from .conditions import (
+    STRONG,
+    Equality,
+    all_of_them,
+    conjuncts,
+    equality_between,
+    implied,
+    same_key_type,
+    strength,
+)
 from .domains import Domain, Lowers, is_correlated, renamed
 from .periods import present
 
@@ -72,15 +87,24 @@ def joined(lower: Lowers, relation: Relation, domain: Domain | None) -> Collecti
         for part in cluster.parts
         for each in implied(condition, frozenset(part.schema.names))
     ]
+    strengths = [strength(frozenset(part.schema.names), cluster.conditions) for part in cluster.parts]
+    waiting = _put_off(cluster, strengths) if domain is None else []
     parts = [_reduced(lower, part, cluster) for part in cluster.parts]
-    is_cut = [one is not other for one, other in zip(parts, cluster.parts, strict=True)]
+    strengths = [
+        max(old, int(one is not other))
+        for old, one, other in zip(strengths, parts, cluster.parts, strict=True)
+    ]
+    if domain is None:
+        _absorb(lower, parts, strengths, cluster)
     rows = parts.pop(0)
-    del is_cut[0]
+    del strengths[0]
     while parts:
-        number = _next(rows, parts, is_cut, cluster.conditions)
-        del is_cut[number]
+        number = _next(rows, parts, strengths, cluster.conditions)
+        del strengths[number]
         rows = _with(rows, parts.pop(number), cluster)
         rows = _reduced(lower, rows, cluster)
+    cluster.memberships += waiting
+    rows = _reduced(lower, rows, cluster)
     for apply in cluster.subqueries:
         with at_site([apply.site]):
             subquery = part_of(lower, rows, apply)
@@ -91,6 +115,47 @@ def joined(lower: Lowers, relation: Relation, domain: Domain | None) -> Collecti
         "a condition reads what nobody has"
     )
     return rows
+
+
+def _put_off(cluster: _JoinCluster, strengths: Sequence[int]) -> list[ApplyOf]:
+    """Take memberships out of the cluster that are better looked at behind all joins, and return them: those
+    whose domain the filter of another part makes smaller.
+    """
+    outcome: list[ApplyOf] = []
+    for membership in cluster.memberships:
+        reads = membership.right.free & cluster.names
+        others = [
+            strength
+            for part, strength in zip(cluster.parts, strengths, strict=True)
+            if reads.isdisjoint(part.schema.names)
+        ]
+        if reads and any(others):
+            outcome.append(membership)
+    cluster.memberships = [each for each in cluster.memberships if each not in outcome]
+    return outcome
+
+
+def _absorb(lower: Lowers, parts: list[Collection], strengths: list[int], cluster: _JoinCluster) -> None:
+    """Join parts with a strong filter that equalities connect with one other part only to that part, first:
+    region to nation, nation to supplier. A part that the first one makes smaller, if that has a filter, waits
+    for it.
+    """
+    number = len(parts) - 1
+    while number > 0 and len(parts) > 2:
+        near = [
+            other
+            for other in range(len(parts))
+            if other != number and _equalities(parts[other], parts[number], cluster.conditions)
+        ]
+        other = near[0] if len(near) == 1 else None
+        is_next = other and strengths[0] and _equalities(parts[0], parts[other], cluster.conditions)
+        if strengths[number] < STRONG or other is None or is_next:
+            number -= 1
+            continue
+        parts[other] = _reduced(lower, _with(parts[other], parts[number], cluster), cluster)
+        strengths[other] = STRONG
+        del parts[number], strengths[number]
+        number = len(parts) - 1
 
 
 def _gather(lower: Lowers, relation: Relation, domain: Domain | None, cluster: _JoinCluster) -> None:
@@ -179,18 +244,22 @@ def _reduced(lower: Lowers, rows: Collection, cluster: _JoinCluster) -> Collecti
     return rows
 
 
+def _equalities(rows: Collection, part: Collection, conditions: Sequence[Expr]) -> list[Equality]:
+    names, others = frozenset(rows.schema.names), frozenset(part.schema.names)
+    equalities = (equality_between(each, names, others) for each in conditions)
+    return [each for each in equalities if each is not None]
+
+
 def _next(
-    rows: Collection, parts: Sequence[Collection], is_cut: Sequence[bool], conditions: Sequence[Expr]
+    rows: Collection, parts: Sequence[Collection], strengths: Sequence[int], conditions: Sequence[Expr]
 ) -> int:
     """Return the place of the part to be joined next."""
-    names = frozenset(rows.schema.names)
 
-    def worth(number: int) -> tuple[bool, bool, int, bool, int]:
-        others = frozenset(parts[number].schema.names)
-        found = [each for each in (equality_between(part, names, others) for part in conditions) if each]
-        keys = frozenset(each.right.name for each in found if isinstance(each.right, ColumnRef))
-        is_one = bool(found) and has_key(parts[number].node, keys)
-        return bool(found), is_one, len(found), is_cut[number], -number
+    def worth(number: int) -> tuple[bool, bool, int, int, int]:
+        equalities = _equalities(rows, parts[number], conditions)
+        keys = frozenset(each.right.name for each in equalities if isinstance(each.right, ColumnRef))
+        is_one = bool(equalities) and has_key(parts[number].node, keys)
+        return bool(equalities), is_one, len(equalities), strengths[number], -number
 
     return max(range(len(parts)), key=worth)
 

@@ -62,8 +62,8 @@ def without_mutually(
             )
         recursions[rest[0].start] = limit
     for start, stop in blanks:
-        kept = "".join(letter if letter == "\n" else " " for letter in text[start:stop])
-        text = text[:start] + kept + text[stop:]
+        blank = "".join(letter if letter == "\n" else " " for letter in text[start:stop])
+        text = text[:start] + blank + text[stop:]
     return text, recursions
 
 

@@ -218,9 +218,9 @@ class RecursionReader:
             wider.append(self._names.attribute(one.label, type_))
         return tuple(wider)
 
-    def _not_declared(self, declared: Attribute, made: Attribute, cte: exp.Expression) -> SqlError:
+    def _not_declared(self, declared: Attribute, other: Attribute, cte: exp.Expression) -> SqlError:
         what = f"{cte.alias}.{declared.label} is declared {declared.type.not_null()}"
-        return self._text.error(cte, f"{what}, and its query makes {made.type.not_null()}: use CAST")
+        return self._text.error(cte, f"{what}, and its query makes {other.type.not_null()}: use CAST")
 
     def _relabelled(self, relation: Relation, cte: exp.Expression) -> Relation:
         labels = self._text.labels(cte.args["alias"])

@@ -447,6 +447,31 @@ def test_joins_take_known_keys_first_and_explain_warns_of_pairs_without_an_equal
         cluster.install(build)
 
 
+def test_strong_filters_are_joined_to_their_neighbours_first_and_domains_come_last() -> None:
+    def build(flow: Dataflow) -> None:
+        t = dd.input(flow, "t", "a: int, b: int")
+        u = dd.input(flow, "u", "b: int, c: int")
+        v = dd.input(flow, "v", "c: int, s: string")
+        tables = {"t": t, "u": u, "v": v}
+
+        def joins(text: str) -> list[str]:
+            lines = dd.sql(flow, text, **tables).explain().partition("== after")[0].splitlines()
+            return [line.split("<sql>")[0].strip() for line in lines if "join on" in line]
+
+        chain = "select t.a from t, u, v where t.b = u.b and u.c = v.c and {}"
+        assert joins(chain.format("s = 'x'")) == ["join on b = b#2", "join on c = c#2"]
+        assert joins(chain.format("(s = 'x' or s in ('y', 'z'))")) == ["join on b = b#2", "join on c = c#2"]
+        assert joins(chain.format("s > 'x'")) == ["join on c = c#2", "join on b = b#2"]
+        assert joins(chain.format("s = 'x' and t.a > 1")) == ["join on c = c#2", "join on b = b#2"]
+        exists = "select t.a from t, u where t.b = u.b and exists (select 1 from v where v.c = t.a) and {}"
+        late, early = joins(exists.format("u.c = 3")), joins(exists.format("t.a = 3"))
+        assert late.index("join on b = b#2") > 0 and early.index("join on b = b#2") == 0
+        t.output("result")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        cluster.install(build)
+
+
 def test_dialects_differ_where_they_say_so() -> None:
     def build(flow: Dataflow) -> None:
         t = dd.input(flow, "t", "a: int, b: int")

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from differential import col, lit
-from differential.relational.lowering.conditions import conjuncts, equality_between, implied, is_null_with
+from differential.relational.lowering.conditions import (
+    STRONG,
+    conjuncts,
+    equality_between,
+    implied,
+    is_null_with,
+    strength,
+)
 
 A, B, C = col.a == 1, col.b == 2, col.c == 3
 
@@ -44,3 +51,13 @@ def test_expressions_that_are_null_with_their_columns() -> None:
         assert is_null_with(strict, columns), strict
     for other in (col.x, lit(1), col.n.fill_null(0), col.n.is_null(), (col.n == 1) | (col.x == 1)):
         assert not is_null_with(other, columns), other
+
+
+def test_filters_that_ask_for_certain_values_are_strong() -> None:
+    names = frozenset("ab")
+    either = (A & (col.b > 2)) | ((col.b == 3) & (col.a < 1))
+    for condition in (A, lit(1) == col.a, col.a.is_in([1, 2]), either):
+        assert strength(names, [condition]) == STRONG
+    for condition in (col.a > 1, col.a == col.b, A | (col.b > 2), ~A):
+        assert strength(names, [condition]) == 1
+    assert strength(names, [C, col.a == col.c, lit(True)]) == 0
