@@ -58,13 +58,14 @@ def _mean(of: str, digits: int) -> str:
 
 
 ANSWERS = ", ".join(
-    (_mean("price", 7), _mean("tip", 5), _mean("price * tip", 7), "var_samp(price)", "stddev_pop(tip)")
+    (_mean("price", 7), _mean("tip", 5), _mean("price * tip", 8), "var_samp(price)", "stddev_pop(tip)")
 )
 
 
 @given(st.lists(STAYS, max_size=12), st.integers(1, 3))
 @example([((0, _decimal(1, 3), None), 0, 1), ((0, _decimal(-19994, 3), None), 0, 1)], 1)
 @example([((0, _decimal(1, 3), None), 0, 2), ((0, _decimal(0, 3), None), 0, 3)] * 8, 2)
+@example([((0, _decimal(whole, 3), _decimal(whole, 1)), 0, 1) for whole in (0, 0, 1)], 1)  # a third
 def test_means_and_spreads_of_decimals_are_those_of_sql(contents: list[Stays], workers: int) -> None:
     cluster = Cluster(_build, workers=workers)
     for number, (row, first, stop) in enumerate(contents):
