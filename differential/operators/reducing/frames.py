@@ -37,7 +37,7 @@ from differential.operators.reducing.window_parts import (
     copies_of,
 )
 
-__all__ = ["in_value_order", "part_answers", "window_answers"]
+__all__ = ["frame_stops", "in_value_order", "part_answers", "window_answers"]
 
 _SAFE_SUM: Final = float(1 << 62)
 _OF_PLACES: Final = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag")
@@ -67,21 +67,20 @@ def part_answers(copies: Copies, functions: WindowFunctions, states: list[Int64s
     states   what running functions have come to at each copy: see `running.py`
     before   the states before each group
     """
-    frames = np.empty((2, 0), np.int64)
+    frames, stops = np.empty((2, 0), np.int64), np.empty(0, np.int64)
     if any(
         not runs and part.kind not in _OF_PLACES
         for part, runs in zip(functions.parts, functions.runs, strict=True)
     ):
         frames = _frames(copies, functions)
+        stops = frames[1]
     elif any(functions.runs):
-        frames = _stops(copies, functions)
+        stops = frame_stops(copies, functions)
     answers: list[Int64s] = []
     for at, part in enumerate(functions.parts):
         if functions.runs[at]:
             frame = functions.frame
-            answers.append(
-                running_answer(part, copies, frame, frames[1], states[at], before[2 + 3 * at :][:3])
-            )
+            answers.append(running_answer(part, copies, frame, stops, states[at], before[2 + 3 * at :][:3]))
         elif part.kind in NUMBERS:
             answers.append(_number(part, copies, frames, before)[np.newaxis])
         else:
@@ -89,11 +88,10 @@ def part_answers(copies: Copies, functions: WindowFunctions, states: list[Int64s
     return np.ascontiguousarray(np.concatenate(answers))
 
 
-def _stops(rows: Copies, functions: WindowFunctions) -> Int64s:
-    """Return the frames; only their ends matter."""
-    if functions.frame == Frame():
-        return rows.peers
-    return _frames(rows, functions)
+def frame_stops(rows: Copies, functions: WindowFunctions) -> Int64s:
+    """Return for each copy the one behind the last of its frame."""
+    stops: Int64s = rows.peers[1] if functions.frame == Frame() else _frames(rows, functions)[1]
+    return stops
 
 
 def in_value_order(rows: Int64s, bounds: Int64s, functions: WindowFunctions) -> Int64s:

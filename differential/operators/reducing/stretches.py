@@ -6,7 +6,8 @@ off, answers of rows near the cut are wrong, and equal before and after: they ca
 
 A running sum depends on all rows before. So large groups have *marks*: some rows, with the states
 (`running.py`) up to and with each. A stretch begins behind a mark, with its state, and reads the rows from
-there to the change. It ends where the states before and after are equal; if they never are, with its group.
+there to the change. It ends where the states before and after are equal, from the first one on that a row
+behind it sees; if they never are, with its group.
 Each stretch renews the marks within. Marks follow from the rows: without a mark a stretch begins with its
 group.
 
@@ -25,7 +26,7 @@ from differential.columns.column_types import Bools, Int64s
 from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sweeps.around import BLOCKS, MARKED, stretch_rows
 from differential.kernels.sweeps.running import answer_changes
-from differential.operators.reducing.frames import in_value_order, part_answers
+from differential.operators.reducing.frames import frame_stops, in_value_order, part_answers
 from differential.operators.reducing.running import run_states, states_at
 from differential.operators.reducing.window_parts import Copies, WindowFunctions, copies_of
 
@@ -130,13 +131,30 @@ class _Stretches:
         if settled.all() or not compared.any():
             return np.ones(self._count, np.bool_)
         ends = np.bincount(self.copies.number, minlength=2 * self._count).cumsum()
-        sizes = np.diff(ends, prepend=0)
+        starts = np.append(0, ends[:-1])
+        last = self._first_seen(starts, ends)
         states = self.before.copy()
-        there = sizes > 0
-        states[:, there] = states_at(self.copies, self.functions, self.states, self.before, ends[there] - 1)
+        there = last >= starts
+        states[:, there] = states_at(self.copies, self.functions, self.states, self.before, last[there])
         same = states[:, : self._count] == states[:, self._count :]
         settled |= same[compared].all(axis=0)
         return settled
+
+    def _first_seen(self, starts: Int64s, ends: Int64s) -> Int64s:
+        """Return the first copy of each group whose state a row behind its stretch may see: the last one.
+        Where frames end before their row, it is the last one of the last row's frame, but none before the
+        last change: up to there a row behind the stretch sees all.
+        """
+        if (self.functions.frame.stop or 0) >= 0 or not any(self.functions.runs):
+            last: Int64s = ends - 1
+            return last
+        changed = np.append(self.spans[6], self.spans[6])
+        unchanged = self.copies.which > changed[self.copies.number]
+        behind = np.bincount(self.copies.number[unchanged], minlength=ends.shape[0])
+        stops = frame_stops(self.copies, self.functions)
+        seen = np.where(ends > starts, stops[np.maximum(ends - 1, 0)], starts)
+        first: Int64s = np.maximum(seen, ends - behind) - 1
+        return first
 
     def changes(self, ready: Int64s) -> tuple[Int64s, bool]:
         """Return corrections, and True if these are sorted and consolidated; renew the marks."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,13 @@ from strategies_collections import examples
 from windows_drawn import NAMES, calls, frames, held_changes, query
 
 import timely
+from differential.columns.column_types import Int64s
+from differential.kernels.rows.sort import sort_consolidate
+from differential.operators.ordered.window_machine import WindowMachine
 from differential.operators.reducing import stretches
+from differential.operators.reducing.window_parts import Frame, FrameUnit, WindowFunctions, WindowPart
+
+EPOCHS = 1 << 62
 
 BY = st.builds(By, st.sampled_from(["t", "v", "w"]), st.booleans(), st.booleans())
 
@@ -63,3 +70,37 @@ def test_law_the_stretches_of_changes_decide(keys: tuple[str, ...]) -> None:
                 assert held_changes(flow) == Counter(tuple(each.values()) for each in expected)
 
     holds()
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("unit", ["rows", "range", "groups"])
+def test_rows_behind_a_stretch_whose_frames_end_within_it_see_equal_states(unit: FrameUnit) -> None:
+    rng = random.Random(7)
+    for number in range(60):
+        parts = (WindowPart(rng.choice(["max", "min"]), value=1), WindowPart("count"))[
+            : rng.choice([1, 1, 2])
+        ]
+        functions = WindowFunctions(parts, Frame(unit, None, -rng.randrange(1, 5)), 2, 1, (-1, 0))
+        lines = [(0, rng.randrange(40), rng.randrange(9), 0, 1) for _ in range(25)]
+        one = WindowMachine(1, 2, EPOCHS, functions)
+        held = [corrected(one, lines, 1)]
+        for time in range(1, 5):
+            gone, come = rng.choice(lines), (0, rng.randrange(40), rng.randrange(9), 0, 1)
+            lines.remove(gone)
+            lines.append(come)
+            changes = [(*gone[:3], time, -1), (*come[:3], time, 1)]
+            held.append(corrected(one, changes, time + 1))
+            all_held = np.concatenate(held, axis=1)
+            all_held[-2] = 0
+            anew = corrected(WindowMachine(1, 2, EPOCHS, functions), lines, 1)
+            assert np.array_equal(sort_consolidate(all_held), anew), (number, functions)
+
+
+def corrected(machine: WindowMachine, lines: list[tuple[int, int, int, int, int]], until: int) -> Int64s:
+    """The corrections for rows (key, order, value, epoch, diff)."""
+    machine.recv(0, [sort_consolidate(np.array(lines, np.int64).T.copy())])
+    machine.advance(np.array([until]))
+    parts = []
+    while (part := machine.work()) is not None:
+        parts.append(part)
+    return np.concatenate(parts, axis=1)
