@@ -12,8 +12,9 @@ readers, which need its pairs; that is in a loop; or whose condition can raise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import reduce
+from itertools import count
 from typing import NamedTuple, cast
 
 from ...expressions.expression import ColumnRef, Expr, Operation
@@ -106,10 +107,9 @@ def _bounded(many: Node, few: Node, tests: list[_Test]) -> Node | None:
     if not name or many.schema[name].type.nullable:
         name = _unused("(compared)", many)
         source = _not_null(Select(many, ((name, of), *whole)), [name])
-    named = {
-        _name_of(number, test.few): bound
-        for number, (test, bound) in enumerate(zip(tests, bounds, strict=True))
-    }
+    named: dict[str, Expr] = {}
+    for test, bound in zip(tests, bounds, strict=True):
+        named[_name_of(test.few, named)] = bound
     few = _not_null(Select(few, tuple(named.items())), list(named))
     compared = tuple((test.op, name) for test, name in zip(tests, named, strict=True))
     bounded: Node = Bounded(source, few, name, compared)
@@ -125,9 +125,11 @@ def _not_null(node: Node, names: list[str]) -> Node:
     return NotNull(Filter(node, condition), tuple(nullable))
 
 
-def _name_of(number: int, bound: Expr) -> str:
+def _name_of(bound: Expr, others: Collection[str]) -> str:
     """Return the name of a column of bounds; numbers keep those of several tests apart."""
-    return f"{bound.name if isinstance(bound, ColumnRef) else 'bound'}{f' ({number})' if number else ''}"
+    name = bound.name if isinstance(bound, ColumnRef) else "bound"
+    numbered = (f"{name} ({number})" if number else name for number in count(len(others)))
+    return next(each for each in numbered if each not in others)
 
 
 def _unused(name: str, node: Node) -> str:

@@ -54,6 +54,14 @@ BY = "rows in the order of "
         (lambda r, f: r.cross_join(f).filter(col.x > col.g).select("k"), f"{BY}(compared), (compared) > g"),
         (lambda r, f: r.cross_join(f).filter(col.d == col.e).select("k"), f"{BY}d, d == e"),
         (
+            lambda r, f: (
+                r.cross_join(f.select(**{"a (1)": col.a, "a": col.b}))
+                .filter((col.x > col("a (1)")) & (col.x < col.a))
+                .select("k")
+            ),
+            f"{BY}x, x > a (1) and x < a (2)",
+        ),
+        (
             lambda r, f: r.cross_join(f).filter(col.f * 2.0 > col.g).agg(n=dd.count()),
             f"{BY}(compared), (compared) > g",
         ),
