@@ -6,12 +6,18 @@ are a *block*.
 
     ready    int64[kw + vw + 2, n]: changed rows, each key at one time; sorted, consolidated
     marks    int64[kw + vw + ·, m]: some rows of some keys, sorted; more words behind them say what they mean
-    shape    int64[11], see the names below
+    shape    int64[14], see the names below
     rows     int64[vw + 2, m]: the words of a row, its multiplicity before, and by how much it changes;
              ascending within each stretch
-    spans    int64[8, stretches]: first row and end; the column of `ready` where its key begins; the last mark
+    spans    int64[9, stretches]: first row and end; the column of `ready` where its key begins; the last mark
              before it, or -1; the marks within it (first and end; up to the last of the key if the stretch
-             ends with its group); the last changed row; and 1 if the stretch ends with its group
+             ends with its group); the last changed row; 1 if the stretch ends with its group; and the last
+             row that may have another answer, if all that is before it and changes has come to the same there
+
+Rows look *back* and *ahead*, so far as `shape` says. A change gives other answers to rows before it, which
+look ahead as far as it, and these look back at rows further before; behind it, the other way round. So a
+stretch reaches twice in each direction: from its changes to the rows that see them, and from there to what
+these see.
 
 Requires: all rows of the table count at the times of the changes. Cost: for each change a search in each run,
 and the rows of its stretch; rows that stand together in one run are copied word by word.
@@ -33,26 +39,32 @@ from progress.compiled.kernel import Int64s, kernel
 
 KW: Final = 0
 VW: Final = 1
-NEAR: Final = 2
-"""The number of rows that are read before the first and behind the last change of a stretch, at least."""
-LIMIT: Final = 3
-"""The number of rows that are read behind the last change, at least."""
-BLOCKS: Final = 4
-"""So many whole blocks are read on either side of the block of a change, at least; -1: none, nor its own."""
-EDGE: Final = 5
-FLAG: Final = 6
+LIMIT: Final = 2
+"""The number of rows that are read behind the last change before the last row that may change, at least."""
+EDGE: Final = 3
+"""Rows whose first so many words are equal are a block."""
+FLAG: Final = 4
 """The word that says whether the value of `WORD` is null, or -1."""
-WORD: Final = 7
-"""The word whose values are read up to `DISTANCE` from that of a change; -1: there is none."""
-DISTANCE: Final = 8
-WHOLE: Final = 9
+WORD: Final = 5
+"""The word whose values are read up to `DISTANCE`; -1: there is none."""
+WHOLE: Final = 6
 """1: a stretch is the whole group."""
-MARKED: Final = 10
+MARKED: Final = 7
 """1: a stretch begins behind a mark, or with its group."""
+
+BACK: Final = 0
+AHEAD: Final = 1
+NEAR: Final = 8
+"""NEAR + BACK, NEAR + AHEAD: the number of rows that a row looks back or ahead, at most."""
+BLOCKS: Final = 10
+"""The same in whole blocks, beside its own; -1: none, nor its own."""
+DISTANCE: Final = 12
+"""The same in values of `WORD`."""
 
 _BEHIND: Final = 0
 _BLOCKS: Final = 1
 _COUNTED: Final = 2
+_SIDE: Final = 3
 
 
 @kernel
@@ -152,29 +164,34 @@ def marks_of(marks: Int64s, keys: Int64s, key: int, kw: int) -> tuple[int, int]:
 
 @kernel
 def is_far(
-    table: Int64s, at: tuple[int, int], shape: Int64s, ready: Int64s, change: int, is_before: int
+    table: Int64s, at: tuple[int, int], shape: Int64s, row_of: tuple[Int64s, int, int], side: int, before: int
 ) -> bool:
-    """Return True if the value of a row is too far from that of a change for a frame to span them."""
-    kw, flag, word = shape[KW], shape[FLAG], shape[WORD]
+    """Return True if the value of a row of a run, `before` another one (1) or behind it (0), is too far from
+    that for rows to see it that look so far to a side.
+
+    row_of   see `find_row`
+    """
+    kw, flag, word, (rows, row, first) = shape[KW], shape[FLAG], shape[WORD], row_of
     if word < 0:
         return True
-    if flag >= 0 and read(table, at[0], kw + flag, at[1]) != ready[kw + flag, change]:
+    if flag >= 0 and read(table, at[0], kw + flag, at[1]) != rows[first + flag, row]:
         return True
-    value, changed = read(table, at[0], kw + word, at[1]), ready[kw + word, change]
-    if is_before != 0:
-        return is_below(value, changed, -shape[DISTANCE])
-    return is_above(value, changed, shape[DISTANCE])
+    value, other = read(table, at[0], kw + word, at[1]), rows[first + word, row]
+    if before != 0:
+        return is_below(value, other, -shape[DISTANCE + side])
+    return is_above(value, other, shape[DISTANCE + side])
 
 
 @kernel
-def go_back(
-    table: Int64s, cursors: Int64s, shape: Int64s, at: Int64s, ready: Int64s, change: int, first: Int64s
-) -> None:
-    """Move `at` back from the place of a change, and write the first row behind it, or the change."""
+def go_back(table: Int64s, cursors: Int64s, shape: Int64s, at: Int64s, side: int, first: Int64s) -> None:
+    """Move `at` back from the place of a row, as far as rows look to a side; first[:, 0] is that row, and
+    then the first one behind `at`.
+    """
     kw, vw, rows, blocks = shape[KW], shape[VW], np.int64(0), np.int64(0)
     counted = True
     for word in range(vw):
-        first[word, 0] = ready[kw + word, change]
+        first[word, 1] = first[word, 0]
+    from_row = (first, np.int64(1), np.int64(0))
     while True:
         last = np.int64(-1)
         for run in range(table.shape[0]):
@@ -187,9 +204,9 @@ def go_back(
         here = (last, at[last] - 1)
         is_new = compare_row(table, here, (kw, shape[EDGE]), first, np.int64(0), np.int64(0)) != 0
         if (
-            rows >= shape[NEAR]
-            and (shape[BLOCKS] < 0 or (is_new and blocks >= shape[BLOCKS]))
-            and is_far(table, here, shape, ready, change, 1)
+            rows >= shape[NEAR + side]
+            and (shape[BLOCKS + side] < 0 or (is_new and blocks >= shape[BLOCKS + side]))
+            and is_far(table, here, shape, from_row, side, 1)
         ):
             return
         counted = counted and not is_new
@@ -231,7 +248,10 @@ def begin_stretch(
     for run in range(table.shape[0]):
         span = (cursors[0, run], cursors[1, run])
         at[run] = find_row(table, run, span, kw_vw, (ready, change, kw_vw[0]), 0)
-    go_back(table, cursors, shape, at, ready, change, first)
+    for word in range(kw_vw[1]):
+        first[word, 0] = ready[kw_vw[0] + word, change]
+    go_back(table, cursors, shape, at, AHEAD, first)
+    go_back(table, cursors, shape, at, BACK, first)
     if shape[MARKED] == 0:
         return -1
     mark = find_mark(marks, (low, high), kw_vw, (first, np.int64(0), np.int64(0)), 0) - 1
@@ -315,24 +335,63 @@ def take_row(
 
 
 @kernel
+def least_behind(shape: Int64s, side: int) -> int:
+    """Return how many rows are read at least behind the last change (BACK), or behind the last row that may
+    have another answer.
+    """
+    return max(shape[NEAR], shape[LIMIT]) if side == BACK else shape[NEAR + side]
+
+
+@kernel
 def is_enough(
     table: Int64s,
     here: tuple[int, int],
     shape: Int64s,
     state: Int64s,
-    changed: tuple[Int64s, int],
+    from_row: tuple[Int64s, int, int],
     last: Int64s,
     row: int,
 ) -> bool:
-    """Return True if a stretch may end before row `here` of a run; `changed`: the last change."""
-    if shape[WHOLE] != 0 or state[_BEHIND] < max(shape[NEAR], shape[LIMIT]):
+    """Return True if no row that looks so far to a side as `state` says sees both row `here` of a run and
+    `from_row`; the row before it is row `row` of `last`.
+    """
+    side = state[_SIDE]
+    if shape[WHOLE] != 0 or state[_BEHIND] < least_behind(shape, side):
         return False
-    if shape[BLOCKS] >= 0:
-        if state[_BLOCKS] < shape[BLOCKS]:
+    if shape[BLOCKS + side] >= 0:
+        if state[_BLOCKS] < shape[BLOCKS + side]:
             return False
         if compare_row(table, here, (shape[KW], shape[EDGE]), last, row, np.int64(0)) == 0:
             return False
-    return is_far(table, here, shape, changed[0], changed[1], 0)
+    return is_far(table, here, shape, from_row, side, 0)
+
+
+@kernel
+def is_end(
+    table: Int64s,
+    here: tuple[int, int],
+    shape: Int64s,
+    state: Int64s,
+    changed: tuple[Int64s, int],
+    rows: Int64s,
+    count: int,
+) -> bool:
+    """Return True if a stretch may end before row `here` of a run; `changed`: the last change. Note the last
+    row that may have another answer as soon as it is known.
+    """
+    row = count - 1
+    if state[_SIDE] == BACK:
+        if not is_enough(table, here, shape, state, (changed[0], changed[1], shape[KW]), rows, row):
+            return False
+        state[8] = row
+        begin_side(state, AHEAD)
+    return is_enough(table, here, shape, state, (rows, state[8], np.int64(0)), rows, row)
+
+
+@kernel
+def begin_side(state: Int64s, side: int) -> None:
+    """Count rows from here on, as far as rows look to a side."""
+    state[_BEHIND], state[_BLOCKS], state[_COUNTED], state[_SIDE] = 0, 0, 1, side
 
 
 @kernel
@@ -378,7 +437,7 @@ def count_behind(shape: Int64s, state: Int64s, rows: Int64s, row: int) -> None:
     """Count a row behind the last change, and its block, if it is there."""
     if rows[shape[VW], row] > 0:
         state[_BEHIND] += 1
-    if shape[BLOCKS] > 0 and row > 0:
+    if shape[BLOCKS + state[_SIDE]] > 0 and row > 0:
         if compare_words(rows, row - 1, np.int64(0), rows, row, np.int64(0), shape[EDGE]) != 0:
             state[_COUNTED] = 0
         if rows[shape[VW], row] > 0 and state[_COUNTED] == 0:
@@ -399,13 +458,14 @@ def read_stretch(
     """Read the stretch that begins at `at`; return the rows, and their number with it.
 
     changed   the changes, the first of the stretch, and where those of the key end
-    walk      `at`; the same of the next stretch; int64[vw, 2] to write to; and int64[8], in which it returns
-              the next change [4], the last changed row [5], 1 if the group ends [6], the next mark [7]
+    walk      `at`; the same of the next stretch; int64[vw, 2] to write to; and int64[9], in which it returns
+              the next change [4], the last changed row [5], 1 if the group ends [6], the next mark [7], the
+              last row that may have another answer [8]
     """
     (ready, change, end), (at, ahead, scratch, state), (rows, count) = changed, walk, out
     kw, vw = shape[KW], shape[VW]
     last, rushes = np.int64(-1), False
-    state[6], state[7] = 0, -1
+    state[6], state[7], state[8] = 0, -1, -1
     while True:
         if count + 1 >= rows.shape[1]:
             rows = more_rows(rows, count + 1)
@@ -421,7 +481,7 @@ def read_stretch(
             if (
                 last >= 0
                 and not rushes
-                and is_enough(table, here, shape, state, (ready, change - 1), rows, count - 1)
+                and is_end(table, here, shape, state, (ready, change - 1), rows, count)
             ):
                 if change == end:
                     break
@@ -434,8 +494,9 @@ def read_stretch(
                     state[7] = mark
                     break
             is_free = shape[WHOLE] != 0 or rushes or last < 0
-            most = cursors[1, run] if is_free else max(shape[NEAR], shape[LIMIT]) - state[_BEHIND]
-            if most > 1 and (shape[BLOCKS] <= 0 or is_free):
+            side = state[_SIDE]
+            most = cursors[1, run] if is_free else least_behind(shape, side) - state[_BEHIND]
+            if most > 1 and (shape[BLOCKS + side] <= 0 or is_free):
                 was = count
                 rows, count = take_many(
                     table, cursors, shape, at, run, (ready, change, end), most, (rows, count, scratch)
@@ -447,7 +508,7 @@ def read_stretch(
         take_row(table, cursors, (kw, vw), at, (ready, change, order), rows, count)
         if order >= 0:
             last, rushes = count, False
-            state[_BEHIND], state[_BLOCKS], state[_COUNTED] = 0, 0, 1
+            begin_side(state, BACK)
             change += 1
         else:
             count_behind(shape, state, rows, count)
@@ -465,8 +526,8 @@ def stretch_rows(ready: Int64s, table: Int64s, marks: Int64s, shape: Int64s) -> 
         np.zeros(table.shape[0], np.int64),
         np.zeros(table.shape[0], np.int64),
     )
-    scratch, state = np.empty((vw, 2), np.int64), np.zeros(8, np.int64)
-    rows, spans = np.empty((vw + 2, 2 * ready.shape[1] + 64), np.int64), np.empty((8, 8), np.int64)
+    scratch, state = np.empty((vw, 2), np.int64), np.zeros(9, np.int64)
+    rows, spans = np.empty((vw + 2, 2 * ready.shape[1] + 64), np.int64), np.empty((9, 8), np.int64)
     count = number = end = np.int64(0)
     while end < ready.shape[1]:
         key = change = end
@@ -494,7 +555,7 @@ def stretch_rows(ready: Int64s, table: Int64s, marks: Int64s, shape: Int64s) -> 
                 if state[6] != 0
                 else find_mark(marks, (low, high), (kw, vw), (rows, count - 1, np.int64(0)), 1)
             )
-            spans[6, number], spans[7, number] = state[5], state[6]
+            spans[6, number], spans[7, number], spans[8, number] = state[5], state[6], state[8]
             number += 1
             change, mark = state[4], state[7]
     return first_rows(rows, count), first_rows(spans, number)

@@ -24,7 +24,7 @@ import numpy as np
 
 from differential.columns.column_types import Bools, Int64s
 from differential.kernels.rows.sort import sort_consolidate
-from differential.kernels.sweeps.around import BLOCKS, MARKED, stretch_rows
+from differential.kernels.sweeps.around import BACK, BLOCKS, MARKED, stretch_rows
 from differential.kernels.sweeps.running import answer_changes
 from differential.operators.reducing.frames import frame_stops, in_value_order, part_answers
 from differential.operators.reducing.running import run_states, states_at
@@ -130,30 +130,36 @@ class _Stretches:
         compared = self.functions.compared
         if settled.all() or not compared.any():
             return np.ones(self._count, np.bool_)
-        ends = np.bincount(self.copies.number, minlength=2 * self._count).cumsum()
-        starts = np.append(0, ends[:-1])
-        last = self._first_seen(starts, ends)
-        states = self.before.copy()
-        there = last >= starts
-        states[:, there] = states_at(self.copies, self.functions, self.states, self.before, last[there])
+        starts = self._places_behind(self.spans[0] - 1)
+        last = self._places_behind(self.spans[8]) - 1
+        states = self._states_at(starts, last)
+        if (self.functions.frame.stop or 0) < 0 and any(self.functions.runs):
+            states[2:] = self._states_at(starts, self._first_seen(starts, last))[2:]
         same = states[:, : self._count] == states[:, self._count :]
         settled |= same[compared].all(axis=0)
         return settled
 
-    def _first_seen(self, starts: Int64s, ends: Int64s) -> Int64s:
-        """Return the first copy of each group whose state a row behind its stretch may see: the last one.
-        Where frames end before their row, it is the last one of the last row's frame, but none before the
-        last change: up to there a row behind the stretch sees all.
+    def _places_behind(self, rows: Int64s) -> Int64s:
+        """Return for each group the first copy behind those of a row of its stretch."""
+        size = np.int64(self.rows.shape[1] + 1)
+        of_copies = self.copies.number * size + self.copies.which
+        of_rows = np.arange(2 * self._count) * size + np.append(rows, rows)
+        return np.searchsorted(of_copies, of_rows, "right").astype(np.int64)
+
+    def _states_at(self, starts: Int64s, places: Int64s) -> Int64s:
+        """Return the state at a copy of each group; before that, if the copy is before its first one."""
+        states, there = self.before.copy(), places >= starts
+        states[:, there] = states_at(self.copies, self.functions, self.states, self.before, places[there])
+        return states
+
+    def _first_seen(self, starts: Int64s, last: Int64s) -> Int64s:
+        """Return the first copy whose state a row behind the copy `last` sees, where frames end before their
+        row: the last one of that copy's frame, but none before the last change, up to where later rows see
+        all.
         """
-        if (self.functions.frame.stop or 0) >= 0 or not any(self.functions.runs):
-            last: Int64s = ends - 1
-            return last
-        changed = np.append(self.spans[6], self.spans[6])
-        unchanged = self.copies.which > changed[self.copies.number]
-        behind = np.bincount(self.copies.number[unchanged], minlength=ends.shape[0])
-        stops = frame_stops(self.copies, self.functions)
-        seen = np.where(ends > starts, stops[np.maximum(ends - 1, 0)], starts)
-        first: Int64s = np.maximum(seen, ends - behind) - 1
+        stops = np.append(frame_stops(self.copies, self.functions), 0)
+        seen = np.where(last >= starts, stops[last], starts)
+        first: Int64s = np.maximum(seen, self._places_behind(self.spans[6])) - 1
         return first
 
     def changes(self, ready: Int64s) -> tuple[Int64s, bool]:
@@ -162,7 +168,7 @@ class _Stretches:
         corrections, is_sorted = answer_changes(ready, self.marks.kw, self.rows, self.spans, answers)
         shape = self.functions.shape(self.marks.kw, 0)
         if shape[MARKED]:
-            self._renew_marks(ready, by_peers=bool(shape[BLOCKS] >= 0))
+            self._renew_marks(ready, by_peers=bool(shape[BLOCKS + BACK] >= 0))
         return corrections, is_sorted and self._in_order
 
     def _renew_marks(self, ready: Int64s, *, by_peers: bool) -> None:

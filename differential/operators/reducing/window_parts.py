@@ -24,6 +24,8 @@ import numpy as np
 from differential.columns.column_types import Bools, ColumnType, Int64s
 from differential.errors import MultiplicityOverflowError
 from differential.kernels.sweeps.around import (
+    AHEAD,
+    BACK,
     BLOCKS,
     DISTANCE,
     EDGE,
@@ -194,34 +196,35 @@ class WindowFunctions:
             return True
         if any(part.kind in _OF_SIZES for part in self.parts) or (sees and frame.stop is None):
             return True
-        return sees and frame.unit == "range" and self._distance > _FARTHEST
+        return sees and frame.unit == "range" and max(self._looks) > _FARTHEST
 
     @property
-    def _distance(self) -> int:
-        """How far a change is from what the rows see whose answers it changes, at most."""
+    def _looks(self) -> tuple[int, int]:
+        """How far rows look back and ahead in their frames: of a running function, to where a frame ends."""
         frame = self.frame
-        if frame.start is None:
-            return abs(frame.stop or 0)
-        return max(frame.stop or 0, 0) + max(-frame.start, 0)
+        back = frame.stop if frame.start is None else frame.start
+        return max(-(back or 0), 0), max(frame.stop or 0, 0)
 
     def shape(self, kw: int, limit: int) -> Int64s:
         """Return the form that `stretch_rows` takes; `limit`: as its `LIMIT`."""
-        frame, shape = self.frame, np.zeros(11, np.int64)
+        frame, shape = self.frame, np.zeros(14, np.int64)
+        both, looks = [BACK, AHEAD], np.minimum(self._looks, _FARTHEST)
         shape[[KW, VW, LIMIT, WHOLE]] = kw, self.width, limit, self.is_whole
-        shape[[BLOCKS, EDGE, FLAG, WORD]] = -1, self.ordered, -1, -1
-        shape[NEAR] = max([0, *(abs(part.amount) for part in self.parts if part.kind == "lag")])
+        shape[[EDGE, FLAG, WORD]] = self.ordered, -1, -1
         shape[MARKED] = not self.is_whole and bool(self.compared.any())
-        if self.asks_peers:
-            shape[BLOCKS] = 0
+        near, blocks, distance = (np.array(both) + first for first in (NEAR, BLOCKS, DISTANCE))
+        lags = [part.amount for part in self.parts if part.kind == "lag"]
+        shape[near] = max([0, *lags]), max([0, *(-amount for amount in lags)])
+        shape[blocks] = 0 if self.asks_peers else -1
         if self.is_whole or not self.has_frames:
             return shape
         if frame.unit == "rows":
-            shape[NEAR] = max(int(shape[NEAR]), min(self._distance, _FARTHEST))
-            return shape
-        if frame.unit == "groups":
-            shape[BLOCKS] = min(self._distance, _FARTHEST)
-        if frame.unit == "range" and (frame.start or frame.stop):
-            shape[[FLAG, WORD, DISTANCE]] = *self.by, self._distance
+            shape[near] = np.maximum(shape[near], looks)
+        elif frame.unit == "groups":
+            shape[blocks] = looks
+        elif frame.start or frame.stop:
+            shape[[FLAG, WORD]] = self.by
+            shape[distance] = looks
         return shape
 
     @property

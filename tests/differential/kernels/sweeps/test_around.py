@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from differential.columns.column_types import Int64s
 from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sweeps.around import (
+    AHEAD,
+    BACK,
     BLOCKS,
     DISTANCE,
     EDGE,
@@ -28,7 +30,9 @@ from differential.kernels.sweeps.around import (
 from differential.trace.trace import Trace
 
 Row = tuple[int, int, int]
+Pair = tuple[int, int]
 rows = st.tuples(st.integers(0, 1), st.integers(0, 9), st.integers(0, 2))
+PAIR = st.tuples(st.integers(0, 3), st.integers(0, 3))
 changes = st.lists(st.tuples(rows, st.sampled_from([-1, 1, 1, 2])), max_size=12)
 
 
@@ -42,13 +46,21 @@ def there_of(before: Counter[Row], key: int) -> list[Row]:
     return sorted(row for row, count in before.items() if count > 0 and row[0] == key)
 
 
-def least_before(there: list[Row], change: Row, near: int, blocks: int, distance: int) -> list[Row]:
-    """The rows before a change that its stretch has at least: those in the order's first value, `blocks`."""
-    earlier = [row for row in there if row < change]
-    values = sorted({row[1] for row in earlier if row[1] < change[1]})[::-1][: max(blocks, 0)]
+def least_before(there: list[Row], row: Row, near: int, blocks: int, distance: int) -> list[Row]:
+    """The rows before a row that are seen from there, at least; blocks go by the first value of the order."""
+    earlier = [each for each in there if each < row]
+    values = sorted({each[1] for each in earlier if each[1] < row[1]})[::-1][: max(blocks, 0)]
     wanted = earlier[max(len(earlier) - near, 0) :]
-    wanted += [row for row in earlier if blocks >= 0 and row[1] in (change[1], *values)]
-    return wanted + [row for row in earlier if distance >= 0 and row[1] >= change[1] - distance]
+    wanted += [each for each in earlier if blocks >= 0 and each[1] in (row[1], *values)]
+    return wanted + [each for each in earlier if distance >= 0 and each[1] >= row[1] - distance]
+
+
+def seen_before(
+    there: list[Row], change: Row, first: tuple[int, int, int], then: tuple[int, int, int]
+) -> list[Row]:
+    """The rows before a change that its stretch has at least: those that see it, and what these see."""
+    seeing = least_before(there, change, *first)
+    return seeing + least_before(there, min([change, *seeing]), *then)
 
 
 def mirrored(row: Row) -> Row:
@@ -58,17 +70,19 @@ def mirrored(row: Row) -> Row:
 @given(
     st.lists(changes, max_size=4),
     changes,
-    st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(-1, 2), st.integers(-1, 3), st.booleans()),
+    st.tuples(PAIR, st.integers(0, 3), PAIR, PAIR, st.booleans(), st.booleans(), st.booleans()),
     st.lists(rows, max_size=4),
 )
 def test_stretches_have_the_changes_and_what_is_around_them(
     earlier: list[list[tuple[Row, int]]],
     now: list[tuple[Row, int]],
-    options: tuple[int, int, int, int, bool],
+    options: tuple[Pair, int, Pair, Pair, bool, bool, bool],
     marked: list[Row],
 ) -> None:
-    near, limit, blocks, distance, is_whole = options
-    blocks = max(blocks, 0) if distance >= 0 else blocks
+    near, limit, blocks, distance, has_blocks, has_distance, is_whole = options
+    has_blocks = has_blocks or has_distance
+    blocks, distance = blocks if has_blocks else (-1, -1), distance if has_distance else (-1, -1)
+    back, ahead = zip(near, blocks, distance, strict=True)
     trace = Trace(1, 2, 1 << 62)
     before: Counter[Row] = Counter()
     for time, some in enumerate(earlier):
@@ -77,19 +91,20 @@ def test_stretches_have_the_changes_and_what_is_around_them(
             before[row] += diff
     ready = words_of(now, len(earlier))
     marks = np.array(sorted(set(marked)), np.int64).reshape(-1, 3).T.copy()
-    shape = np.zeros(11, np.int64)
-    shape[[KW, VW, NEAR, LIMIT, BLOCKS, EDGE, FLAG]] = 1, 2, near, limit, blocks, 1, -1
-    shape[[WORD, DISTANCE, WHOLE, MARKED]] = (
-        0 if distance >= 0 else -1,
-        max(distance, 0),
-        is_whole,
-        bool(marked),
-    )
+    shape = np.zeros(14, np.int64)
+    shape[[KW, VW, LIMIT, EDGE, FLAG]] = 1, 2, limit, 1, -1
+    shape[[WORD, WHOLE, MARKED]] = 0 if has_distance else -1, is_whole, bool(marked)
+    for side in (BACK, AHEAD):
+        shape[[NEAR + side, BLOCKS + side, DISTANCE + side]] = (
+            near[side],
+            blocks[side],
+            max(distance[side], 0),
+        )
     out, spans = stretch_rows(ready, trace.lines, marks, shape)
     delta = {tuple(line[:3]): line[4] for line in ready.T.tolist()}
     seen: list[Row] = []
     last_row: Row | None = None
-    for first, end, of, mark, marks_from, marks_to, last, at_end in spans.T.tolist():
+    for first, end, of, mark, marks_from, marks_to, last, at_end, last_seeing in spans.T.tolist():
         key = int(ready[0, of])
         there = there_of(before, key)
         lines = out[:, first:end].T.tolist()
@@ -105,11 +120,12 @@ def test_stretches_have_the_changes_and_what_is_around_them(
             row for row in stretch if row in there
         ], "no row is left out"
         for change in own:
-            assert set(least_before(there, change, near, blocks, distance)) <= set(stretch)
-        behind = least_before(
-            sorted(map(mirrored, there)), mirrored(own[-1]), max(near, limit), blocks, distance
-        )
-        assert {mirrored(row) for row in behind} <= set(stretch)
+            assert set(seen_before(there, change, ahead, back)) <= set(stretch)
+        behind = sorted(map(mirrored, there))
+        seeing = least_before(behind, mirrored(own[-1]), max(back[0], limit), *back[1:])
+        wanted = seen_before(behind, mirrored(own[-1]), (max(back[0], limit), *back[1:]), ahead)
+        assert {mirrored(row) for row in wanted} <= set(stretch)
+        assert at_end or mirrored(min([mirrored(own[-1]), *seeing])) <= stretch[last_seeing - first]
         assert not at_end or not there or there[-1] <= stretch[-1]
         if is_whole:
             assert at_end and set(there) <= set(stretch) and mark == -1

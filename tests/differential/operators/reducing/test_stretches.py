@@ -18,7 +18,13 @@ from differential.columns.column_types import Int64s
 from differential.kernels.rows.sort import sort_consolidate
 from differential.operators.ordered.window_machine import WindowMachine
 from differential.operators.reducing import stretches
-from differential.operators.reducing.window_parts import Frame, FrameUnit, WindowFunctions, WindowPart
+from differential.operators.reducing.window_parts import (
+    Frame,
+    FrameUnit,
+    WindowFunctions,
+    WindowKind,
+    WindowPart,
+)
 
 EPOCHS = 1 << 62
 
@@ -74,18 +80,23 @@ def test_law_the_stretches_of_changes_decide(keys: tuple[str, ...]) -> None:
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("unit", ["rows", "range", "groups"])
-def test_rows_behind_a_stretch_whose_frames_end_within_it_see_equal_states(unit: FrameUnit) -> None:
+@pytest.mark.parametrize("is_running", [True, False])
+def test_windows_of_several_functions_are_those_of_a_fresh_one(unit: FrameUnit, is_running: bool) -> None:
     rng = random.Random(7)
+    kinds: list[WindowKind] = ["max", "count", "lag", "lag", "last_value", "row_number", "dense_rank"]
     for number in range(60):
-        parts = (WindowPart(rng.choice(["max", "min"]), value=1), WindowPart("count"))[
-            : rng.choice([1, 1, 2])
+        start = None if is_running else rng.randrange(-4, 3)
+        frame = Frame(unit, start, rng.randrange(-4, 4))
+        parts = [
+            WindowPart(kind, value=1, amount=rng.randrange(-4, 5))
+            for kind in rng.sample(kinds, rng.randrange(1, 4))
         ]
-        functions = WindowFunctions(parts, Frame(unit, None, -rng.randrange(1, 5)), 2, 1, (-1, 0))
-        lines = [(0, rng.randrange(40), rng.randrange(9), 0, 1) for _ in range(25)]
+        functions = WindowFunctions(tuple(parts), frame, 2, 1, (-1, 0))
+        lines = [(0, rng.randrange(60), rng.randrange(9), 0, 1) for _ in range(30)]
         one = WindowMachine(1, 2, EPOCHS, functions)
         held = [corrected(one, lines, 1)]
         for time in range(1, 5):
-            gone, come = rng.choice(lines), (0, rng.randrange(40), rng.randrange(9), 0, 1)
+            gone, come = rng.choice(lines), (0, rng.randrange(60), rng.randrange(9), 0, 1)
             lines.remove(gone)
             lines.append(come)
             changes = [(*gone[:3], time, -1), (*come[:3], time, 1)]

@@ -1,4 +1,4 @@
-"""window_parts.py: how far a change of a row reaches in its group."""
+"""window_parts.py: how far rows look in their group, and how often they are there."""
 
 from __future__ import annotations
 
@@ -6,36 +6,40 @@ import numpy as np
 import pytest
 
 from differential.errors import MultiplicityOverflowError
-from differential.kernels.sweeps.around import BLOCKS, DISTANCE, MARKED, NEAR, WHOLE, WORD
+from differential.kernels.sweeps.around import AHEAD, BACK, BLOCKS, DISTANCE, MARKED, NEAR, WHOLE, WORD
 from differential.operators.reducing.window_parts import Frame, WindowFunctions, WindowPart, copies_of
 
 SUM = WindowPart("sum", value=1)
 LAG = WindowPart("lag", value=1, amount=-7)
 NUMBER = WindowPart("row_number")
 RANK = WindowPart("rank")
-WORDS = (NEAR, BLOCKS, WORD, DISTANCE, WHOLE, MARKED)
+LEAD = WindowPart("lag", value=1, amount=-1)
+WORDS = (*(place + side for place in (NEAR, BLOCKS, DISTANCE) for side in (BACK, AHEAD)), WORD, WHOLE, MARKED)
 
 
 @pytest.mark.parametrize(
     ("parts", "frame", "reach"),
     [
-        ((LAG,), Frame(), (7, -1, -1, 0, 0, 0)),
-        ((NUMBER,), Frame(), (0, -1, -1, 0, 0, 1)),
-        ((RANK,), Frame(), (0, 0, -1, 0, 0, 1)),
-        ((SUM,), Frame(), (0, 0, -1, 0, 0, 1)),
-        ((SUM, LAG), Frame("rows", None, -2), (7, -1, -1, 0, 0, 1)),
-        ((SUM,), Frame("rows", -3, 2), (5, -1, -1, 0, 0, 0)),
-        ((SUM,), Frame("rows", -5, -2), (5, -1, -1, 0, 0, 0)),
-        ((SUM,), Frame("range", -5, 1), (0, 0, 0, 6, 0, 0)),
-        ((SUM,), Frame("groups", -1, 1), (0, 2, -1, 0, 0, 0)),
-        ((SUM,), Frame("rows", 0, None), (0, -1, -1, 0, 1, 0)),
-        ((NUMBER, WindowPart("ntile", amount=4)), Frame(), (0, -1, -1, 0, 1, 0)),
-        ((NUMBER,), Frame("rows", 0, None), (0, -1, -1, 0, 0, 1)),
-        ((SUM,), Frame("range", -(1 << 62), 1), (0, 0, -1, 0, 1, 0)),
-        ((LAG,), Frame("range", -(1 << 62), 1), (7, -1, -1, 0, 0, 0)),
+        ((LAG,), Frame(), (0, 7, -1, -1, 0, 0, -1, 0, 0)),
+        ((LAG, WindowPart("lag", value=1, amount=2), LEAD), Frame(), (2, 7, -1, -1, 0, 0, -1, 0, 0)),
+        ((NUMBER,), Frame(), (0, 0, -1, -1, 0, 0, -1, 0, 1)),
+        ((RANK,), Frame(), (0, 0, 0, 0, 0, 0, -1, 0, 1)),
+        ((SUM,), Frame(), (0, 0, 0, 0, 0, 0, -1, 0, 1)),
+        ((SUM, LAG), Frame("rows", None, -2), (2, 7, -1, -1, 0, 0, -1, 0, 1)),
+        ((SUM, LEAD), Frame("rows", None, 2), (0, 2, -1, -1, 0, 0, -1, 0, 1)),
+        ((SUM,), Frame("rows", -3, 2), (3, 2, -1, -1, 0, 0, -1, 0, 0)),
+        ((SUM,), Frame("rows", -5, -2), (5, 0, -1, -1, 0, 0, -1, 0, 0)),
+        ((SUM,), Frame("rows", 2, 5), (0, 5, -1, -1, 0, 0, -1, 0, 0)),
+        ((SUM,), Frame("range", -5, 1), (0, 0, 0, 0, 5, 1, 0, 0, 0)),
+        ((SUM,), Frame("groups", -2, 1), (0, 0, 2, 1, 0, 0, -1, 0, 0)),
+        ((SUM,), Frame("rows", 0, None), (0, 0, -1, -1, 0, 0, -1, 1, 0)),
+        ((NUMBER, WindowPart("ntile", amount=4)), Frame(), (0, 0, -1, -1, 0, 0, -1, 1, 0)),
+        ((NUMBER,), Frame("rows", 0, None), (0, 0, -1, -1, 0, 0, -1, 0, 1)),
+        ((SUM,), Frame("range", -(1 << 62), 1), (0, 0, 0, 0, 0, 0, -1, 1, 0)),
+        ((LAG,), Frame("range", -(1 << 62), 1), (0, 7, -1, -1, 0, 0, -1, 0, 0)),
     ],
 )
-def test_the_reach_of_a_change(parts: tuple[WindowPart, ...], frame: Frame, reach: tuple[int, ...]) -> None:
+def test_how_far_rows_look(parts: tuple[WindowPart, ...], frame: Frame, reach: tuple[int, ...]) -> None:
     functions = WindowFunctions(parts, frame, 2, 1, (-1, 0))
     assert tuple(functions.shape(1, 0)[list(WORDS)].tolist()) == reach
 
