@@ -33,6 +33,9 @@ _ZEROS_MAX = 30
 
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 
+_PLAIN = frozenset((bool, bytes, int, str, type(None)))
+"""Types whose values have one form."""
+
 
 def symbol_word(payload: bytes) -> int:
     """Return the word of a value with these msgpack bytes: a signed 64-bit integer other than 0."""
@@ -86,10 +89,14 @@ def _extended(code: int, payload: bytes) -> object:
 
 def _canonical(value: object) -> object:
     """Return `value` in the one form whose bytes are taken."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, dict):
         items = [(_canonical(key), _canonical(entry)) for key, entry in value.items()]
         return dict(sorted(items, key=lambda item: pack(item[0])))
     if isinstance(value, list | tuple):
+        if _PLAIN.issuperset(map(type, value)):  # a list may have a hundred thousand of them
+            return list(value)
         return [_canonical(entry) for entry in value]
     if isinstance(value, dt.datetime) and value != value:  # pandas' NaT is a datetime, too
         raise TypeError("no time; write None")
