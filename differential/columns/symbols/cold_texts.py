@@ -26,7 +26,10 @@ from timely.mapped import in_file
 __all__ = ["ColdTexts"]
 
 _COPIED: Final = 1 << 14
-"""Values that are copied at once, with eight bytes of memory for each of their bytes."""
+"""Most values that are copied at once."""
+
+_COPIED_BYTES: Final = 1 << 18
+"""Most bytes of several values that are copied at once: some 32 bytes of memory for each."""
 
 
 class _Segment:
@@ -65,16 +68,28 @@ class _Segment:
         place = np.concatenate(places)[order]
         source = source[order]
         segment = cls(words[order], sizes[order])
-        for first in range(0, len(order), _COPIED):
-            piece = slice(first, first + _COPIED)
-            for number, part in enumerate(parts):
-                chosen = np.flatnonzero(source[piece] == number)
-                old, new = place[piece][chosen], chosen + first
-                begins, count = part.ends[old], part.ends[old + 1] - part.ends[old]
-                within = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
-                target = np.repeat(segment.ends[new], count) + within
-                segment.texts[target] = part.texts[np.repeat(begins, count) + within]
+        first, ends = 0, segment.ends
+        while first < len(order):
+            fitting = int(np.searchsorted(ends, ends[first] + _COPIED_BYTES, "right")) - 1
+            last = max(first + 1, min(first + _COPIED, fitting))
+            segment._copy(parts, source[first:last], place[first:last], first)
+            first = last
         return segment
+
+    def _copy(self, parts: Sequence[_Segment], source: Int64s, place: Int64s, first: int) -> None:
+        """Copy values of others, `place` says which of each part `source`, as those from `first` on."""
+        if len(source) == 1:  # it may be large
+            part, at = parts[int(source[0])], int(place[0])
+            begin, end = part.ends[at : at + 2].tolist()
+            self.texts[int(self.ends[first]) :][: end - begin] = part.texts[begin:end]
+            return
+        for number, part in enumerate(parts):
+            chosen = np.flatnonzero(source == number)
+            old, new = place[chosen], chosen + first
+            begins, count = part.ends[old], part.ends[old + 1] - part.ends[old]
+            within = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+            target = np.repeat(self.ends[new], count) + within
+            self.texts[target] = part.texts[np.repeat(begins, count) + within]
 
     @property
     def text_bytes(self) -> int:

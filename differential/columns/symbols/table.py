@@ -439,15 +439,15 @@ class SymbolTable:
         stored = [self._values.get(word) for word in words.tolist()]
         missing = [index for index, value in enumerate(stored) if value is None]
         for index, text in zip(missing, self._cold.texts(words[missing]), strict=True):
-            if text is None:
-                raise self._unknown(int(words[index]))
-            stored[index] = _value_of(text)
+            stored[index] = self._stored_one(int(words[index])) if text is None else _value_of(text)
         return [value for value in stored if value is not None]
 
     def _stored_one(self, word: int) -> str | bytes:
         value = self._values.get(word)
         if value is None:
             value = self._cold_value(word)
+        if value is None:  # another thread may have taken it out of its file meanwhile
+            value = self._values.get(word)
         if value is None:
             raise self._unknown(word)
         return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from timely.spilling.settings import SpillSettings
 @pytest.fixture
 def in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(cold_texts, "_COPIED", 7)
+    monkeypatch.setattr(cold_texts, "_COPIED_BYTES", 150)
     share = SPILL.begin(SpillSettings(str(tmp_path), 1 << 20))
     before = bytes_in_files()
     yield
@@ -58,6 +60,19 @@ def test_values_are_those_of_a_dictionary(seed: int) -> None:
     assert bytes_in_files() > 0 or not twin
     cold.leave()
     assert len(cold) == cold.bytes == 0 and cold.texts(np.array([*twin], np.int64)) == [None] * len(twin)
+
+
+def test_segments_of_large_values_become_one_in_little_memory(tmp_path: Path) -> None:
+    share = SPILL.begin(SpillSettings(str(tmp_path), 1 << 20))
+    cold, large, small = ColdTexts(), [bytes([at]) * 600_000 for at in range(20)], [b"x" * 9_000] * 300
+    cold.add(np.arange(1, 21), large)
+    tracemalloc.start()
+    cold.add(np.arange(21, 321), small)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(cold._segments) == 1 and cold.texts(np.array([7, 300])) == [large[6], small[0]]
+    share.end()
+    assert most < 14 << 20, "a byte at most for each of theirs"
 
 
 @pytest.mark.usefixtures("in_files")
