@@ -157,9 +157,9 @@ def packed_array(array: pa.Array, type_: ColumnType) -> pa.Array:
     return pa.array([None if value is None else pack(value) for value in values], pa.binary())
 
 
-def nested_array(payloads: Sequence[bytes], type_: ColumnType) -> pa.Array:
-    """Return the Arrow array of values with these bytes."""
-    values = [unpack(payload) for payload in payloads]
+def nested_array(payloads: Sequence[bytes | None], type_: ColumnType) -> pa.Array:
+    """Return the Arrow array of values with these bytes, and of nulls."""
+    values = [None if payload is None else unpack(payload) for payload in payloads]
     if _has(type_, "map"):
         values = [with_pairs(value, type_) for value in values]
     try:

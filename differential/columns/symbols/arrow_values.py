@@ -14,6 +14,7 @@ import pyarrow as pa
 from differential.columns.column_types import ANY_METADATA, TYPE_KEY, as_column_type
 from differential.columns.nested.arrays import nested_array
 from differential.columns.symbols.packing import unpack
+from timely.wire.arrow import pc
 
 __all__ = ["AnyScalar", "AnyType", "with_values"]
 
@@ -80,7 +81,12 @@ def _nested(field: pa.Field, column: pa.ChunkedArray, written: str) -> tuple[pa.
     chunks = []
     for chunk in column.chunks:
         encoded = _plain(chunk).dictionary_encode()
-        chunks.append(nested_array(encoded.dictionary.to_pylist(), type_).take(encoded.indices))
+        payloads, indices = encoded.dictionary.to_pylist(), encoded.indices
+        if indices.null_count:
+            # `take` would put nulls below a null, into fields that have none, and Parquet refuses that.
+            indices = pc.fill_null(indices, len(payloads))
+            payloads.append(None)
+        chunks.append(nested_array(payloads, type_).take(indices))
     metadata = {key: value for key, value in field.metadata.items() if key != TYPE_KEY}
     return pa.field(field.name, arrow, field.nullable, metadata or None), pa.chunked_array(chunks, arrow)
 

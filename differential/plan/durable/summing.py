@@ -18,6 +18,7 @@ from timely.wire.batch import Batch
 
 from ...columns.column_types import Int64s
 from ...columns.rows import PlainWords, Row
+from ...columns.symbols.arrow_values import with_values
 from ...columns.update_batch import parts_of
 from ...columns.worker_symbols import SYMBOLS
 from ...kernels.rows.hashing import hashes_of
@@ -108,6 +109,10 @@ class WordRows:
     def empty(self) -> pa.Table:
         """See `RowsForm`."""
         return self.table(np.empty((self.columns, 0), np.int64))
+
+    def values(self, table: pa.Table) -> pa.Table:
+        """See `RowsForm`."""
+        return with_values(table)
 
     def taken(self) -> Int64s:
         """Return all rows that were taken, sorted and consolidated by row and epoch."""

@@ -106,8 +106,8 @@ class AnswersOfFold:
             writer = self._writers[key]
             first = self._history.past.flows[key[0]].as_of
             for folded in form.folded(ranges_of(form.rows), writer.name.epoch, first):
-                writer.add(folded.table)
-            writer.note_columns(form.empty())
+                writer.add(form.values(folded.table))
+            writer.note_columns(form.values(form.empty()))
         self._forms = {}
 
     def finish(self) -> list[Answer]:

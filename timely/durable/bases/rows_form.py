@@ -68,6 +68,10 @@ class RowsForm(Protocol):
         """Return no rows, with all the columns of those that `folded` yields."""
         ...
 
+    def values(self, table: pa.Table) -> pa.Table:
+        """Return a table of `folded` with the types of columns that readers of the output get."""
+        ...
+
     def words(self) -> Iterator[Int64s]:
         """Yield the arrays of words that it keeps, in which there may be symbols."""
         ...

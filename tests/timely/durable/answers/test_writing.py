@@ -124,11 +124,14 @@ def test_same_when_it_is_empty(tmp_path: Path) -> None:
 
 TYPES = (
     "i: int, f: float, b: bool, t: timestamp, d: date, m: decimal(10, 2), s: string, y: bytes, "
-    "ni: int?, nf: float?, nb: bool?, nt: timestamp?, nd: date?, nm: decimal(10, 2)?, ns: string?, ny: bytes?"
+    "w: decimal(38, 3), l: array<array<int?>>, p: struct<x: int, n: map<string, decimal(5, 1)?>?>, "
+    "ni: int?, nf: float?, nb: bool?, nt: timestamp?, nd: date?, nm: decimal(10, 2)?, ns: string?, "
+    "ny: bytes?, nw: decimal(38, 3)?, nl: array<array<int?>>?, "
+    "np: struct<x: int, n: map<string, decimal(5, 1)?>?>?"
 )
 VALUES = (
     2**62, 0.5, True, dt.datetime(2026, 2, 3, 4, 5, 6, 7, dt.UTC), dt.date(2026, 2, 3), Decimal("12.34"),
-    "text ü", b"\xff",
+    "text ü", b"\xff", Decimal(10**34 + 1), [[1, None], []], {"x": 1, "n": {"a": Decimal("0.5"), "b": None}},
 )  # fmt: skip
 
 
@@ -139,7 +142,8 @@ def typed(flow: timely.Dataflow) -> None:
 def test_same_types(tmp_path: Path) -> None:
     with cluster(tmp_path) as started:
         flow = started.install(typed)
-        flow.input("rows").insert([VALUES + VALUES, VALUES + (None,) * len(VALUES)])
+        rows = [VALUES + VALUES, VALUES + (None,) * len(VALUES)]
+        flow.input("rows").insert([*rows, rows[0], (*VALUES[:-1], {"x": 2}, *rows[1][len(VALUES) :])])
         flow.seal()
         expected = flow.output("rows").snapshot()
     table = table_in(stored(tmp_path, "rows"))
