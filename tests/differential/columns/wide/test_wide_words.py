@@ -36,6 +36,12 @@ def test_words_are_values_their_order_and_their_sums(values: list[int]) -> None:
         assert within(words, digits).tolist() == [abs(value) < 10**digits for value in values]
 
 
+def test_a_power_of_ten_has_a_digit_more() -> None:
+    for digits in (18, 19, 20, 37, 38):
+        edges = [10**digits, -(10**digits), 10**digits - 1, 1 - 10**digits]
+        assert within(of_integers(np.array(edges, object)), digits).tolist() == [False, False, True, True]
+
+
 @given(st.lists(VALUES, min_size=1, max_size=6))
 def test_halves_are_those_of_numbers_of_128_bits(values: list[int]) -> None:
     words = of_integers(np.array(values, object))

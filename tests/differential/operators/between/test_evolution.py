@@ -67,6 +67,7 @@ def test_read_as_values_are(rows: list[tuple[object, ...]]) -> None:
         ("a: int", "a: float"),
         ("a: decimal(5, 2)", "a: decimal(6, 3)?, b: int?, c: int"),
         ("a: decimal(5, 2)", "a: decimal(9, 1)"),
+        ("a: decimal(5, 2)", "a: decimal(5, 3)"),
         ("a: date", "a: timestamp"),
         ("b: int", "a: int"),
     ],

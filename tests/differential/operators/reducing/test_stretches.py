@@ -27,6 +27,7 @@ from differential.operators.reducing.window_parts import (
 )
 
 EPOCHS = 1 << 62
+Line = tuple[int, int, int, int, int]
 
 BY = st.builds(By, st.sampled_from(["t", "v", "w"]), st.booleans(), st.booleans())
 
@@ -84,7 +85,7 @@ def test_law_the_stretches_of_changes_decide(keys: tuple[str, ...]) -> None:
 def test_windows_of_several_functions_are_those_of_a_fresh_one(unit: FrameUnit, is_running: bool) -> None:
     rng = random.Random(7)
     kinds: list[WindowKind] = ["max", "count", "lag", "lag", "last_value", "row_number", "dense_rank"]
-    for number in range(60):
+    for number in range(40):
         start = None if is_running else rng.randrange(-4, 3)
         frame = Frame(unit, start, rng.randrange(-4, 4))
         parts = [
@@ -92,14 +93,15 @@ def test_windows_of_several_functions_are_those_of_a_fresh_one(unit: FrameUnit, 
             for kind in rng.sample(kinds, rng.randrange(1, 4))
         ]
         functions = WindowFunctions(tuple(parts), frame, 2, 1, (-1, 0))
-        lines = [(0, rng.randrange(60), rng.randrange(9), 0, 1) for _ in range(30)]
+        lines = some_lines(rng, 50)
         one = WindowMachine(1, 2, EPOCHS, functions)
         held = [corrected(one, lines, 1)]
-        for time in range(1, 5):
-            gone, come = rng.choice(lines), (0, rng.randrange(60), rng.randrange(9), 0, 1)
-            lines.remove(gone)
-            lines.append(come)
-            changes = [(*gone[:3], time, -1), (*come[:3], time, 1)]
+        for time in range(1, 9):
+            gone, come = rng.sample(lines, rng.randrange(3)), some_lines(rng, rng.randrange(3))
+            for line in gone:
+                lines.remove(line)
+            lines += come
+            changes = [(*line[:3], time, -1) for line in gone] + [(*line[:3], time, 1) for line in come]
             held.append(corrected(one, changes, time + 1))
             all_held = np.concatenate(held, axis=1)
             all_held[-2] = 0
@@ -107,9 +109,14 @@ def test_windows_of_several_functions_are_those_of_a_fresh_one(unit: FrameUnit, 
             assert np.array_equal(sort_consolidate(all_held), anew), (number, functions)
 
 
-def corrected(machine: WindowMachine, lines: list[tuple[int, int, int, int, int]], until: int) -> Int64s:
-    """The corrections for rows (key, order, value, epoch, diff)."""
-    machine.recv(0, [sort_consolidate(np.array(lines, np.int64).T.copy())])
+def some_lines(rng: random.Random, count: int) -> list[Line]:
+    """Rows (key, order, value, epoch, diff)."""
+    return [(rng.randrange(2), rng.randrange(60), rng.randrange(9), 0, 1) for _ in range(count)]
+
+
+def corrected(machine: WindowMachine, lines: list[Line], until: int) -> Int64s:
+    """The corrections for some rows."""
+    machine.recv(0, [sort_consolidate(np.array(lines, np.int64).reshape(-1, 5).T.copy())])
     machine.advance(np.array([until]))
     parts = []
     while (part := machine.work()) is not None:
