@@ -82,12 +82,16 @@ def _two_words(numbers: Numbers) -> Int64s:
 
 
 def _sums(op: str, left: Int64s, right: Int64s) -> tuple[Int64s, Bools]:
-    """Return sums or differences, and where the high word wraps."""
+    """Return sums or differences, and where the high words wrap."""
     sign, other = (1, right) if op == "+" else (-1, ~right)  # ~x is negative where -x is, but for 0
     low = left[1] + sign * right[1]
-    wraps = ((left[1] ^ low) & (other[1] ^ low)) < 0
-    high = left[0] + sign * right[0] + np.where(wraps, np.where(low < 0, 1, -1), 0)
-    return np.array([high, low], np.int64), ((left[0] ^ high) & (other[0] ^ high)) < 0
+    carries = ((left[1] ^ low) & (other[1] ^ low)) < 0
+    high = left[0] + sign * right[0]
+    # Without the carry: 0 + 0 and a carry of -1 is -1, which is no wrap. A carry that wraps ends at -2⁶³ or
+    # 2⁶³ - 1, which is beyond 38 digits.
+    wraps = ((left[0] ^ high) & (other[0] ^ high)) < 0
+    high = high + np.where(carries, np.where(low < 0, 1, -1), 0)
+    return np.array([high, low], np.int64), wraps
 
 
 def _products(left: Int64s, right: Int64s) -> Int64s:

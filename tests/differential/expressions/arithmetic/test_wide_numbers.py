@@ -52,7 +52,9 @@ def columns(draw: st.DrawFn) -> tuple[list[int], ColumnType, bool]:
     """Two numbers of one type; or one that all rows have."""
     precision = draw(st.one_of(st.integers(1, 18), st.integers(1, 38)))
     end = 10 ** (precision if draw(st.booleans()) else min(precision, 6)) - 1
-    number = st.one_of(st.sampled_from([0, 1, -1, end, -end]), st.integers(-end, end))
+    words_end = [sign * (size + more) for size in (2**63, 2**64) for sign in (1, -1) for more in (-1, 0, 1)]
+    edges = [0, 1, -1, end, -end, *(number for number in words_end if abs(number) <= end)]
+    number = st.one_of(st.sampled_from(edges), st.integers(-end, end))
     is_constant = draw(st.integers(0, 5)) == 0
     numbers = [draw(number)] * 2 if is_constant else [draw(number), draw(number)]
     return numbers, decimal(precision, draw(st.integers(0, precision))), is_constant
@@ -126,3 +128,14 @@ def test_digits_are_dropped_by_the_rule_that_is_asked_for(
         for up, rule in ((False, math.floor), (True, math.ceil)):
             found = whole_parts(numbers_of(*given_).words, type_.scale, whole, up=up)
             judged(found, None, [Fraction(rule(Fraction(n, 10**type_.scale))) for n in numbers], whole)
+
+
+def test_a_carry_between_words_is_no_overflow() -> None:
+    type_ = decimal(20)
+    edges = [sign * (size + more) for size in (0, 2**63, 2**64) for sign in (1, -1) for more in (-1, 0, 1)]
+    for one in edges:
+        for other in edges:
+            left, right = (numbers_of([number] * 2, type_, False) for number in (one, other))
+            for op in ("+", "-"):
+                found, failing = computed(op, left, right, decimal(21))
+                judged(found, failing, [OPERATORS[op][0](Fraction(one), Fraction(other))] * 2, decimal(21))
