@@ -43,8 +43,8 @@ def rows_of_envelopes(
     names, keys         the columns of the input, and those of its key, if it has one
     """
     try:
-        before = list(map(itemgetter("before"), changes))
-        after = list(map(itemgetter("after"), changes))
+        before = [change.get("before") for change in changes]
+        after = [change.get("after") for change in changes]
         rows: list[object] = [
             new if there else old for old, new, there in zip(before, after, comes, strict=True)
         ]

@@ -8,8 +8,8 @@
                      columns count
 
 Known spellings are those of Debezium, Flink and Delta; `ops` names others. An *envelope* has the columns of a
-row twice, in `before` and `after`, as Debezium sends them: then an update is both. A *tombstone* is None in
-place of a change: it follows a deletion, and says nothing new.
+row twice, in `before` and `after`, as Debezium sends them: then an update is both. One that is null may be
+left out. A *tombstone* is None in place of a change: it follows a deletion, and says nothing new.
 
 The result is a table of the input's columns and `diff`, 1 or -1, in the order of the feed, as `append` takes
 it.
@@ -45,6 +45,7 @@ CHANGE_KINDS: Final[Mapping[object, ChangeKind]] = {
 
 _DIFFS: Final[Mapping[ChangeKind, int]] = {"insert": 1, "update": 1, "before": -1, "delete": -1}
 _BEFORE, _AFTER, _PAYLOAD = "before", "after", "payload"
+_ENVELOPE: Final = frozenset((_BEFORE, _AFTER))
 
 _Row = Mapping[object, object]
 
@@ -64,14 +65,8 @@ def changes_table(
             f"input {form.name!r} takes {form.description}, and a change feed has columns: declare the "
             "input by dd.input(flow, name, schema)"
         )
-    if op in form.schema.names:
-        raise MisuseError(
-            f"input {form.name!r}: {op!r} is a column of its rows, so it cannot say what happened to them. "
-            "Name the column that does: apply(changes, op='…')"
-        )
     feed = _Feed(form, op, ops)
-    names = _names_of(data)
-    if _is_envelope(names) and not {_BEFORE, _AFTER} & set(form.schema.names):
+    if feed.is_envelope(_names_of(data)):
         if is_of_pandas(data, "DataFrame"):
             data = pa.Table.from_pandas(data, preserve_index=False)
         return feed.of_envelopes(pa.table(data))
@@ -101,10 +96,6 @@ def _names_of(data: object) -> list[object]:
     return list(getattr(data, "columns", ())) if is_frame else []
 
 
-def _is_envelope(names: Iterable[object]) -> bool:
-    return {_BEFORE, _AFTER} <= set(names)
-
-
 def _taken(table: pa.Table, at: npt.NDArray[np.intp]) -> pa.Table:
     """Return these rows. Arrow takes none of the texts of Polars, which are of another type."""
     for place, field in enumerate(table.schema):
@@ -131,6 +122,10 @@ class _Feed:
                 )
         self._names: list[str] = form.schema.names
         self._beside = [name for name in self._names if name not in form.keys] if form.keys else []
+
+    def is_envelope(self, names: Iterable[object]) -> bool:
+        """Return True if a change with these columns has its rows in `before` and `after`."""
+        return not _ENVELOPE.isdisjoint(names) and _ENVELOPE.isdisjoint(self._names)
 
     def of_dicts(self, changes: Sequence[_Row | None]) -> pa.Table:
         """Return the table of changes as dicts: flat ones, and envelopes."""
@@ -170,7 +165,9 @@ class _Feed:
             return None
         if not changes or None in kinds.values():
             return None
-        if not _is_envelope(changes[0]) or {_BEFORE, _AFTER} & set(self._names):
+        if not self.is_envelope(changes[0]):
+            if self._op in self._names:
+                return None
             columns = columns_of(changes, [*self._names, self._op])
             if columns is None:
                 return None
@@ -201,9 +198,10 @@ class _Feed:
         return change
 
     def _rows_of(self, change: _Row, kind: ChangeKind, number: int) -> list[tuple[_Row, ChangeKind]]:
-        if not (_is_envelope(change) and not {_BEFORE, _AFTER} & set(self._names)):
+        if not self.is_envelope(change):
+            self._check_op()
             return [({name: value for name, value in change.items() if name != self._op}, kind)]
-        before, after = change[_BEFORE], change[_AFTER]
+        before, after = change.get(_BEFORE), change.get(_AFTER)
         wanted = {"insert": (after,), "delete": (before,), "update": (after,), "before": (before,)}[kind]
         for row in (*wanted, before):
             if row is not None and not isinstance(row, Mapping):
@@ -217,6 +215,14 @@ class _Feed:
             return [(cast("_Row", after), "update")]
         return [(cast("_Row", before), "before"), (cast("_Row", after), "update")]
 
+    def _check_op(self) -> None:
+        """Raise if rows beside `op`, not in an envelope, have such a column of their own."""
+        if self._op in self._names:
+            raise MisuseError(
+                f"input {self._form.name!r}: {self._op!r} is a column of its rows, so it cannot say what "
+                "happened to them. Name the column that does: apply(changes, op='…')"
+            )
+
     def _with_nulls(self, row: _Row) -> _Row:
         """Return the row of a key that is deleted, whose other columns do not count."""
         if not self._beside:
@@ -225,6 +231,7 @@ class _Feed:
 
     def of_columns(self, data: object) -> pa.Table:
         """Return the table of changes in a table or frame, or in tuples with `op` behind the columns."""
+        self._check_op()
         schema = self._form.schema
         assert schema is not None
         is_number = self._is_own and all(type(value) is int for value in self._kinds)
@@ -255,7 +262,8 @@ class _Feed:
         different, which = self._kinds_of(table.column(self._op))
         parts, places, diffs = [], [], []
         for name, own in ((_BEFORE, ("before", "delete", "update")), (_AFTER, ("insert", "update"))):
-            column = table.column(name).combine_chunks()
+            is_told = name in table.column_names
+            column = table.column(name).combine_chunks() if is_told else pa.nulls(table.num_rows)
             if not pa.types.is_struct(column.type) and column.null_count < len(column):
                 raise MisuseError(
                     f"input {self._form.name!r}: column {name!r} of the change feed is {column.type}; in an "

@@ -69,5 +69,6 @@ def test_odd_changes_are_left_to_be_looked_at_alone() -> None:
         message = {"before": before, "after": after}
         assert rows_of_envelopes([message], [True], [True], list(ROW), ["a"]) is None
     assert rows_of_envelopes([{"before": None, "after": ROW}], [True], [True], list(ROW), []) is None
-    assert rows_of_envelopes([{"after": ROW}], [True], [False], list(ROW), ["a"]) is None
+    assert rows_of_envelopes([ROW], [True], [False], list(ROW), ["a"]) is None
+    assert rows_of_envelopes([{"after": ROW}], [True], [False], list(ROW), ["a"]) is not None
     assert rows_of_envelopes([{"before": None, "after": ROW}], [True], [True], list(ROW), ["a"]) is not None

@@ -185,6 +185,34 @@ def test_envelopes_as_arrow_pandas_and_polars_make_them(
         assert held(flow) == Counter(expected)
 
 
+ONE_SIDED: list[dict[str, object]] = [
+    {"op": "c", "after": {"id": 1, "name": "a", "n": 1}},
+    {"op": "d", "before": {"id": 1, "name": "a", "n": 1}},
+    {"op": "c", "after": {"id": 2, "name": "b", "n": 2}},
+]
+
+
+@pytest.mark.parametrize("build", [keyed, rows_only])
+@pytest.mark.parametrize("feed", [ONE_SIDED, [*ONE_SIDED, None], pa.Table.from_pylist(ONE_SIDED[::2])])
+def test_envelopes_may_leave_out_the_side_that_is_null(
+    build: Callable[[timely.Dataflow], None], feed: object
+) -> None:
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("rows").apply(feed)
+        gone = set() if isinstance(feed, list) else {(1, "a", 1)}
+        assert held(flow) == Counter({(2, "b", 2), *gone})
+
+
+def test_an_envelope_says_op_beside_rows_with_a_column_op() -> None:
+    row = {"id": 1, "op": "x"}
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(lambda flow: dd.input(flow, "rows", "id: int, op: string").output("out"))
+        for feed in ([{"op": "c", "after": row}], pa.Table.from_pylist([{"op": "c", "after": row}])):
+            flow.input("rows").apply(feed)
+        assert held(flow) == Counter({(1, "x"): 2})
+
+
 def test_columns_of_an_input_may_be_called_before_and_after() -> None:
     with timely.connect(workers=1, embedded=True) as cluster:
         flow = cluster.install(lambda flow: dd.input(flow, "rows", "before: int, after: int").output("out"))
@@ -253,8 +281,10 @@ def test_refused_ops_and_names_that_mean_nothing() -> None:
         rows = flow.input("rows")
         with pytest.raises(MisuseError, match="ops says 'upsert' for 'c'"):
             rows.apply([], ops={"c": "upsert"})  # type: ignore[dict-item]
-        with pytest.raises(MisuseError, match="'name' is a column of its rows"):
-            rows.apply([], op="name")
+        flat = {"id": 1, "name": "c", "n": 1}
+        for feed in ([flat], [flat, None], pa.Table.from_pylist([flat])):
+            with pytest.raises(MisuseError, match="'name' is a column of its rows"):
+                rows.apply(feed, op="name")
         records = cluster.install(lambda flow: flow.output("out", flow.input("rows")))
         with pytest.raises(MisuseError, match="a change feed has columns"):
             records.input("rows").apply([{"op": "c"}])
