@@ -17,12 +17,16 @@ Workers that are embedded in a program leave the collector as the program has se
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from time import perf_counter_ns
+from typing import TypeVar
 
 from ..limits import COLLECT_ALL_COUNT_MAX, COLLECT_IN_STEP_COUNT_MAX, COLLECT_YOUNG_COUNT_MAX
+from ..spilling.file_memory import has_blocks
 
-__all__ = ["Collecting", "collect_dropped", "thaw"]
+__all__ = ["Collecting", "collect_dropped", "free_files", "thaw"]
+
+V = TypeVar("V")
 
 _OLDER_EACH = 10
 """Python's own ratio of looks at the young to looks at those that have survived one."""
@@ -47,6 +51,16 @@ def collect_dropped(is_now: bool = True) -> None:
     thaw()
     if is_now:
         gc.collect()
+
+
+def free_files(closed: Iterable[dict[int, V]]) -> None:
+    """Drop the dataflows of closed workers at once if memory lies in files: others may need that disk, and a
+    program that rests never makes Python look for garbage.
+    """
+    if has_blocks():
+        for dataflows in closed:
+            dataflows.clear()
+        collect_dropped()
 
 
 class Collecting:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import gc
 import mmap
 import os
 import tempfile
@@ -64,14 +65,7 @@ class FileMemory:
         self.size = size
         self.address = 0
         try:
-            file = _unnamed_file(folder)
-            try:
-                os.posix_fallocate(file, 0, size)
-                address = _map(None, size, _READ_WRITE, mmap.MAP_SHARED, file, 0)
-                if address in (None, ctypes.c_void_p(-1).value):
-                    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-            finally:
-                os.close(file)
+            address = _map_file(folder, size)
         except OSError as error:
             raise _refused(folder, size, error) from error
         self.address = address
@@ -117,6 +111,31 @@ def has_blocks() -> bool:
 def bytes_in_files() -> int:
     """Return the bytes of all blocks of this process."""
     return sum(list(_blocks.values()))
+
+
+def _map_file(folder: str, size: int) -> int:
+    """Return the address of a new block. On a full disk, try again without the blocks that only garbage still
+    refers to, such as the vertices of a dataflow that has failed.
+    """
+    try:
+        return _map_new_file(folder, size)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not _blocks:
+            raise
+    gc.collect()
+    return _map_new_file(folder, size)
+
+
+def _map_new_file(folder: str, size: int) -> int:
+    file = _unnamed_file(folder)
+    try:
+        os.posix_fallocate(file, 0, size)
+        address = _map(None, size, _READ_WRITE, mmap.MAP_SHARED, file, 0)
+        if address in (None, ctypes.c_void_p(-1).value):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    finally:
+        os.close(file)
+    return int(address)
 
 
 def _unnamed_file(folder: str) -> int:

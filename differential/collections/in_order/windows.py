@@ -142,6 +142,8 @@ def nth_value(column: str | Expr, n: int) -> WindowFunction:
 def _whole(number: object, what: str, least: int = -(1 << 62)) -> int:
     if type(number) is not int or not least <= number < 1 << 62:
         bound = f" from {least} on" if least > 0 else ""
+        if type(number) is int and not -(1 << 62) <= number < 1 << 62:
+            bound = " of at most 62 bits"
         raise ExpressionError(f"dd.{what} ({call_site()}) takes a whole number{bound}, not {number!r:.60}")
     return number
 

@@ -4,6 +4,8 @@ processes.
 
 from __future__ import annotations
 
+import errno
+import gc
 import os
 from pathlib import Path
 
@@ -64,6 +66,7 @@ def test_room_that_the_disk_has_not_is_an_error_before_the_block_is_used(
 ) -> None:
     if not has_unnamed_files:  # as in old file systems
         monkeypatch.setattr("timely.spilling.file_memory._UNNAMED", 0)
+    gc.collect()  # a refused block does so, too
     before, files = bytes_in_files(), _open_files()
     with pytest.raises(SpillError) as raised:
         FileMemory(str(tmp_path), 1 << 43)
@@ -73,6 +76,35 @@ def test_room_that_the_disk_has_not_is_an_error_before_the_block_is_used(
     array = FileMemory(str(tmp_path), PAGE).array(PAGE)
     array[:] = 1
     assert not list(tmp_path.iterdir())
+
+
+class _Ring:
+    """Garbage that only the collector finds."""
+
+    def __init__(self, memory: FileMemory) -> None:
+        self.memory, self.itself = memory, self
+
+
+def test_on_a_full_disk_blocks_of_garbage_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, reserve = bytes_in_files(), os.posix_fallocate
+
+    def is_full(file: int, start: int, size: int) -> None:
+        if bytes_in_files() > before:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        reserve(file, start, size)
+
+    monkeypatch.setattr(os, "posix_fallocate", is_full)
+    gc.collect()
+    gc.disable()
+    try:
+        _Ring(FileMemory(str(tmp_path), PAGE))
+        assert bytes_in_files() > before
+        block = FileMemory(str(tmp_path), PAGE)
+        with pytest.raises(SpillError, match="No space left"):
+            FileMemory(str(tmp_path), PAGE)
+    finally:
+        gc.enable()
+    assert len(block) == PAGE
 
 
 def test_a_forked_process_shares_no_page_and_keeps_no_file(tmp_path: Path) -> None:

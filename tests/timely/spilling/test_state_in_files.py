@@ -8,6 +8,7 @@ full_*    a disk without room ends one dataflow, and says why
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import random
 from collections import Counter
@@ -194,6 +195,24 @@ def test_full_disks_end_one_dataflow_and_say_why(spill: str, monkeypatch: pytest
         assert has_failed >= 3
         other.wait(other.seal())
         assert _rows(other, "counts") == wanted
+
+
+@pytest.mark.parametrize("how", [{"workers": 1, "embedded": True}, {"workers": 2, "threads": True}])
+def test_holds_that_a_closed_cluster_leaves_nothing_in_files(spill: str, how: dict[str, object]) -> None:
+    gc.collect()
+    before = bytes_in_files()
+    gc.disable()
+    try:
+        with timely.connect(**how, spill=spill, memory=0) as cluster:  # type: ignore[arg-type]
+            flow = cluster.install(_count)
+            flow.input("rows").insert(pa.table({"key": range(20_000), "number": range(20_000)}))
+            flow.wait(flow.seal())
+            assert bytes_in_files() > before
+        assert bytes_in_files() == before
+        with pytest.raises(timely.MisuseError, match="closed"):
+            flow.output("counts").snapshot()
+    finally:
+        gc.enable()
 
 
 def test_holds_that_a_forked_process_connects_again(spill: str) -> None:

@@ -28,6 +28,7 @@ from ...building.builders import Builder
 from ...errors import MisuseError, StoreError, TimelyError
 from ...giving_back import GivingBack
 from ...limits import ANSWER_SECONDS_MAX, APPEND_BYTES_MAX, REPLY_SECONDS_MAX, WORKERS_MAX
+from ...running.collecting import free_files
 from ...running.core import Worker
 from ...running.sending.telling import telling_of
 from ...running.stages.ends import close_vertices
@@ -366,9 +367,7 @@ class EmbeddedWorkers(Asked):
         return self._busy == thread or (self._threads is not None and self._threads.has(thread))
 
     def _note(self, error: BaseException) -> None:
-        """Note an error that a call raises. After an interrupt something may be half done, wherever it came,
-        so the cluster cannot go on.
-        """
+        """Note an error of a call. An interrupt may leave something half done: the cluster cannot go on."""
         if not isinstance(error, Exception):
             self._broken = error
             self._pending.clear()
@@ -489,6 +488,7 @@ class EmbeddedWorkers(Asked):
         workers = self._workers if self._threads is None else self._threads.close()
         try:
             close_vertices(workers, reason_of_end(self._broken, self._durable is not None))
+            free_files(worker.instances for worker in workers)
         finally:
             if self._durable is not None:
                 self._durable.close()

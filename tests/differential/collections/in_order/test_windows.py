@@ -112,6 +112,7 @@ def test_answers_may_have_any_names() -> None:
         (lambda r: r.over("k").with_columns(n=dd.ntile(0)), "from 1 on, not 0"),
         (lambda r: r.over("k").with_columns(n=dd.lag("k", 1.5)), "a whole number, not 1.5"),
         (lambda r: r.over("k").rows_between("x", 0), "a whole number, not 'x'"),
+        (lambda r: r.over("k").rows_between(-(2**63), 0), "a whole number of at most 62 bits, not -9223372"),
     ],
 )
 def test_refused_with_what_to_write(build: Callable[[dd.Collection], object], said: str) -> None:
