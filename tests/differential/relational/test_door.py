@@ -57,6 +57,10 @@ TEXTS = {
         "percentile_cont(0.25) within group (order by b desc) as d, mode(b) filter (where b > 1) as o, "
         "kurtosis_pop(b) filter (where false) as k from t group by a"
     ),
+    "texts of the greatest": (
+        "select c, max_by(s, a) as m, min_by(s, a) filter (where a > 1) as n, max_by(a, c) // 2 as h from u "
+        "group by c"
+    ),
     "texts of groups": (
         "select a, string_agg(s, '-' order by b desc, s) as x, string_agg(distinct s, ',' order by s) as y, "
         "string_agg(s, '' order by s) filter (where b > 1) as z from t group by a"
@@ -478,6 +482,8 @@ def test_dialects_differ_where_they_say_so() -> None:
         for dialect in ("spark", "postgres", "duckdb"):
             dd.sql(flow, "select a / 2 as half, -a % 2 as rest from t", dialect=dialect, t=t).output(dialect)
         dd.sql(flow, "select a / b as q from t", dialect="duckdb", t=t).output("by zero")
+        greatest = "select max_by(a, b) / 2 as half from t"
+        dd.sql(flow, greatest, dialect="postgres", t=t).output("greatest")
         said = "percentile(b, 0.5) as x, listagg('z', '+') within group (order by b) as y, kurtosis(b) as z"
         dd.sql(flow, f"select {said}, skewness(b) as s, corr(a, b) as c from t", t=t).output("of Spark")
         with pytest.raises(SqlError, match="kurtosis_pop"):
@@ -492,6 +498,7 @@ def test_dialects_differ_where_they_say_so() -> None:
         assert dd.to_pylist(flow.output("spark").snapshot()) == [{"half": 1.5, "rest": -1}]
         assert dd.to_pylist(flow.output("postgres").snapshot()) == [{"half": 1, "rest": -1}]
         assert dd.to_pylist(flow.output("duckdb").snapshot()) == [{"half": 1.5, "rest": -1}]
+        assert dd.to_pylist(flow.output("greatest").snapshot()) == [{"half": 1}]
         assert dd.to_pylist(flow.output("by zero").snapshot()) == [{"q": None}]
         (row,) = dd.to_pylist(flow.output("of Spark").snapshot())
         assert (row["x"], row["y"], row["c"]) == (0.0, "z", None)

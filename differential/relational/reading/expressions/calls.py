@@ -211,11 +211,15 @@ def _all_there(*exprs: Expr) -> Expr:
     return outcome
 
 
+_OF_ARGUMENT: Final = ("argmax", "argmin", "first", "percentile_disc", "string_agg")
+"""Aggregates with the type of their first argument; null if no row counts."""
+
+
 def type_of_call(kind: str, argument: Value | None, by: Value | None, *, is_distinct: bool) -> ColumnType:
     """Return the type of an aggregate; raises ExpressionError if it does not take such values."""
-    if kind in ("string_agg", "percentile_disc", "first", "covar_pop", "covar_samp", "corr"):
+    if kind in _OF_ARGUMENT or kind in ("covar_pop", "covar_samp", "corr"):
         assert argument is not None
-        return (argument.type if kind in ("string_agg", "percentile_disc", "first") else floating).or_null()
+        return (argument.type if kind in _OF_ARGUMENT else floating).or_null()
     columns = [Column(name, each.type) for name, each in (("x", argument), ("by", by)) if each is not None]
     order = (SortKey(col["by"], False, False),) if by is not None else ()
     call = AggregateCall(
