@@ -484,6 +484,8 @@ def test_dialects_differ_where_they_say_so() -> None:
         dd.sql(flow, "select a / b as q from t", dialect="duckdb", t=t).output("by zero")
         greatest = "select max_by(a, b) / 2 as half from t"
         dd.sql(flow, greatest, dialect="postgres", t=t).output("greatest")
+        lists = "select array_agg(nullif(a, a)) as x, array_agg(a) filter (where a > 99) as y from t"
+        dd.sql(flow, lists, dialect="duckdb", t=t).output("lists")
         said = "percentile(b, 0.5) as x, listagg('z', '+') within group (order by b) as y, kurtosis(b) as z"
         dd.sql(flow, f"select {said}, skewness(b) as s, corr(a, b) as c from t", t=t).output("of Spark")
         with pytest.raises(SqlError, match="kurtosis_pop"):
@@ -499,6 +501,8 @@ def test_dialects_differ_where_they_say_so() -> None:
         assert dd.to_pylist(flow.output("postgres").snapshot()) == [{"half": 1, "rest": -1}]
         assert dd.to_pylist(flow.output("duckdb").snapshot()) == [{"half": 1.5, "rest": -1}]
         assert dd.to_pylist(flow.output("greatest").snapshot()) == [{"half": 1}]
+        (row,) = dd.to_pylist(flow.output("lists").snapshot())
+        assert list(row.values()) == [[], []]  # DuckDB: a null, and null
         assert dd.to_pylist(flow.output("by zero").snapshot()) == [{"q": None}]
         (row,) = dd.to_pylist(flow.output("of Spark").snapshot())
         assert (row["x"], row["y"], row["c"]) == (0.0, "z", None)
