@@ -47,9 +47,13 @@ def thaw() -> None:
 def collect_dropped(is_now: bool = True) -> None:
     """Free what a dataflow that has ended has left: its vertices and runners refer to each other. If it has
     failed, frames of the error refer to them now: then the next rest frees them.
+
+    A worker process leaves it to its next rest as well, or to the next look if it does not rest: looking
+    through all objects takes some 40 ms, in which other dataflows would stand still. Not if memory lies in
+    files, for others may need that disk.
     """
     thaw()
-    if is_now:
+    if is_now and (not _at_work or has_blocks()):
         gc.collect()
 
 
@@ -122,9 +126,12 @@ class Collecting:
             gc.freeze()
 
     def thaw(self) -> None:
-        """Let the next rest look through what was frozen, too, and freeze what is left."""
+        """Let the next rest, or the next look at young objects, look through what was frozen, too; a rest
+        freezes what is left.
+        """
         gc.unfreeze()
         self._dataflows = _THAWED
+        self._made = COLLECT_ALL_COUNT_MAX
 
     def _collect(self, generation: int) -> None:
         began = self._clock()

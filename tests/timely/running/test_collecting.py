@@ -131,7 +131,29 @@ def test_at_rest_it_looks_once_and_freezes_what_a_new_dataflow_has_made(looks: L
     gc.collect()
     assert gone() is not None, "it is frozen"
     collect_dropped()
+    assert gone() is not None, "other dataflows do not stand still for it"
+    looks.collecting.rest()
     assert gone() is None and gc.get_freeze_count() == 0
+
+
+def test_a_worker_that_never_rests_frees_what_a_dataflow_has_left_at_its_next_look(looks: Looks) -> None:
+    ring = Ring()
+    looks.collecting.rest((0,))
+    gone = weakref.ref(ring)
+    del ring
+    collect_dropped()
+    while not looks.taken[1:]:
+        make_rings(2_000)
+        looks.collecting.look()
+    assert gone() is None
+
+
+def test_a_program_with_embedded_workers_frees_it_at_once() -> None:
+    ring = Ring()
+    gone = weakref.ref(ring)
+    del ring
+    collect_dropped()
+    assert gone() is None
 
 
 def test_a_dataflow_that_fails_gives_its_memory_back_at_the_next_rest(looks: Looks) -> None:
