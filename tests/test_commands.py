@@ -34,6 +34,7 @@ def test_commands_are_those_that_the_documents_name() -> None:
         "timely.durable",
         "timely.keys",
         "timely.spark.archive",
+        "timely.sql",
         "timely.top",
         "timely.why",
         "timely.worker",

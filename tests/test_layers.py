@@ -56,7 +56,7 @@ ROOMS = {
         "running",
         "worker",
         "client",
-        "spark testing top why",
+        "spark sql testing top why",
     ],
     "differential": [
         "other_packages",
@@ -124,6 +124,12 @@ WITHOUT_A_TEST_FILE = {
     },
     "differential/relational/lowering/periods.py": "differential/relational/test_now.py",
     "differential/relational/reading/expressions/moments.py": "differential/relational/test_now.py",
+    **{
+        f"differential/relational/statements/{name}.py": (
+            "differential/relational/statements/test_session.py"
+        )
+        for name in ("parameters", "reads", "showing", "writing")
+    },
     **{
         f"differential/plan/nodes/{name}.py": "differential/plan/nodes/test_node.py"
         for name in ("effects", "leaves", "linear", "loops", "patterns", "stateful", "timed")

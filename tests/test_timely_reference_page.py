@@ -22,6 +22,7 @@ from timely.client.programs.program_worker import Sequencer
 from timely.client.reading import FlowOutput
 from timely.client.reports.probing import FlowProbe
 from timely.client.session import FlowInput
+from timely.client.statements.results import SqlChanges, SqlResult
 
 
 class Written(NamedTuple):
@@ -42,9 +43,11 @@ def of(kind: type, made: str = "", internal: str = "") -> Written:
 
 WRITTEN_AS = {
     "cluster": of(timely.Cluster),
-    "flow": of(timely.Flow, "epoch exports fingerprint index name stages workers"),
+    "flow": of(timely.Flow, "epoch exported exports fingerprint index name note reads stages workers"),
     "i": of(FlowInput),
     "out": of(FlowOutput, "description name schema"),
+    "result": of(SqlResult, "epoch status"),
+    "updates": of(SqlChanges, "schema status"),
     "probe": of(FlowProbe, "name"),
     "report": of(timely.EpochReport),
     "reason": of(timely.Reason, "", "age place read values when"),

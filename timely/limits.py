@@ -31,6 +31,9 @@ read, so this is less than the bound on a frame."""
 NAME_CHARS_MAX: Final = 4_096
 """One name in a client's request: of an input, a writer, a reader, a builder."""
 
+NOTE_CHARS_MAX: Final = 1 << 20
+"""The note of a dataflow, which says what it was made from."""
+
 PORTS_MAX: Final = 1 << 16
 """Inputs, or outputs, of one stage."""
 

@@ -36,11 +36,15 @@ def travelling_form(plan: Plan) -> tuple[str, dict[str, bytes]]:
 
 
 @timely.builder
-def carry_out(dataflow: timely.Dataflow, plan: object, name: object = "", token: object = "") -> None:
+def carry_out(
+    dataflow: timely.Dataflow, plan: object, name: object = "", token: object = "", note: object = ""
+) -> None:
     """Build the dataflow of `plan`; `token` shows that it comes from the client that started this worker.
 
-    `name` is the query's name where it was written.
+    `name` is the query's name where it was written, `note` a text about what it was made from.
     """
+    if note:
+        dataflow.note(str(note))
     if name:
         dataflow.rename(str(name))
     if not isinstance(plan, bytes):

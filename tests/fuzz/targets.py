@@ -270,7 +270,10 @@ def _replies() -> list[Frames]:
         "fingerprint": "ab",
         "inputs": [["lines", "records", None, None, False], ["rows", "table", schema, "m:f", True]],
         "outputs": [["counts", "records", None]],
-        "exports": ["lines"],
+        "exports": [["lines", None, ""], ["rows", schema, "rows"]],
+        "imports": [[1, "rows"]],
+        "first": 0,
+        "note": "what it is",
         "stages": ["one", "two"],
     }
     read = RECORDS.add_column(0, "epoch", pa.array([0, 0, 1]))

@@ -17,11 +17,14 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Literal, overload
 
+import pyarrow as pa
+
 from progress.errors import GraphError, MisuseError
 from progress.times.path_summary import PathSummary
 from progress.times.timestamp import TimeShape
 
-from ..limits import PORTS_MAX, STAGES_MAX
+from ..failure import text_of
+from ..limits import NOTE_CHARS_MAX, PORTS_MAX, STAGES_MAX
 from ..operators.capture import CaptureVertex, RecordsOut
 from ..operators.captured.capture_folder import folder_name
 from ..operators.captured.replaying import ReplaysFrom
@@ -91,6 +94,7 @@ class Dataflow(Offered, Declarations):
             "replay_times",
             "root",
             "stages",
+            "text",
         }
     )
 
@@ -194,17 +198,32 @@ class Dataflow(Offered, Declarations):
         self.constants.append(ConstantDeclaration(declaration.index, codec))
         return Stream(self, declaration.index, 0, self.root)
 
-    def export(self, name: str, stream: Stream, of_input: str = "") -> None:
+    def note(self, text: str) -> None:
+        """Keep a text beside the dataflow that says what it was made from; clients read it as `Flow.note`.
+
+        A later call replaces it. At most 1,048,576 characters; raise GraphError for a longer one.
+        """
+        handed_in: object = text
+        if not isinstance(handed_in, str) or len(text) > NOTE_CHARS_MAX:
+            shown_text = f"{len(text):,} characters" if isinstance(handed_in, str) else text_of(handed_in)
+            raise GraphError(
+                f"dataflow {self.name!r}: a note is a text of up to {NOTE_CHARS_MAX:,} characters, not "
+                f"{shown_text:.80}"
+            )
+        self.text = text
+
+    def export(self, name: str, stream: Stream, of_input: str = "", columns: pa.Schema | None = None) -> None:
         """Let other dataflows read the rows that the vertex at the source of `stream` keeps, under a name.
 
         `of_input`: the name of the input whose content these are, neither more nor less, if there is one.
+        `columns`: what a row has, which clients read as `Flow.exported`; None for records.
         """
         check_name("export", name)
         if name in self.exports:
             raise GraphError(f"the dataflow {self.name!r} already exports {name!r}; choose another name")
         if stream.scope is not self.root:
             raise GraphError(f"export {name!r} is inside {stream.scope.path()!r}: leave the loop first")
-        self.exports[name] = ExportDeclaration(name, stream.stage_index, of_input)
+        self.exports[name] = ExportDeclaration(name, stream.stage_index, of_input, columns)
 
     def routing(self, name: str = "routing", lead: int = 2) -> RoutingInput:
         """Add a named input of pairs (bucket, worker): new owners of buckets of keys, from the `lead`-th

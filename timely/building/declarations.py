@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+import pyarrow as pa
+
 from progress.errors import GraphError
 from progress.times.path_summary import PathSummary
 
@@ -25,6 +27,9 @@ from .loop import Feedback
 from .placing.placement import ChosenWorkers
 from .scope import Scope
 from .stream import Feed, TimeStageKind
+
+BRIEF = "for one answer"
+"""The note of a dataflow that runs for one answer. Workers do not stop to look for garbage when it ends."""
 
 StageKind = Literal["vertex", "input"] | TimeStageKind
 
@@ -108,12 +113,13 @@ class ConstantDeclaration:
 @dataclass(frozen=True, eq=False)
 class ExportDeclaration:
     """A stage whose vertex other dataflows may read; `of_input`: the input whose content it keeps, if there
-    is one.
+    is one; `columns`: the columns that it keeps, None for records.
     """
 
     name: str
     stage: int
     of_input: str = ""
+    columns: pa.Schema | None = None
 
 
 class Description(Protocol):
@@ -149,6 +155,7 @@ class Declarations:
 
     def __init__(self, name: str, level_bits: tuple[int, ...] | None = None) -> None:
         self.name = name
+        self.text = ""
         self.level_bits = level_bits
         self.stages: list[StageDeclaration] = []
         self.inputs: dict[str, InputDeclaration] = {}

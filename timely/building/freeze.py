@@ -22,6 +22,7 @@ from progress.times.time_words import TimeCode, TimeLayout
 from ..failure import text_of
 from ..wire.batch import Batch, Composed, Transform
 from .declarations import (
+    BRIEF,
     ConstantDeclaration,
     Declarations,
     Description,
@@ -119,6 +120,13 @@ class FrozenDataflow:
     constants: tuple[ConstantDeclaration, ...] = ()
     descriptions: tuple[Description, ...] = ()
     """What layers above have described, from which some of the stages were made."""
+    note: str = ""
+    """What the dataflow was made from, for clients: see `Dataflow.note`."""
+
+    @property
+    def is_brief(self) -> bool:
+        """True if the dataflow runs for one answer, and ends with it."""
+        return self.note == BRIEF
 
     @property
     def fingerprint(self) -> str:
@@ -259,6 +267,7 @@ def freeze(dataflow: Declarations) -> FrozenDataflow:
         dataflow.name, graph, layout, tuple(real), codes, tuple(connectors),
         dataflow.inputs, dataflow.outputs, dataflow.probes, stage_of,
         tuple(dataflow.imports), dataflow.exports, tuple(dataflow.constants), tuple(dataflow.descriptions),
+        dataflow.text,
     )  # fmt: skip
 
 

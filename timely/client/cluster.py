@@ -41,6 +41,8 @@ from .other_spellings import OF_CLUSTERS
 from .queries import query_of
 from .session import Flow
 from .starting import embedded_workers, running_workers, start_workers
+from .statements.results import SqlChanges, SqlResult
+from .statements.running import results_of
 
 if TYPE_CHECKING:
     from ..wire.keys import ClientKeys, ClusterKeys
@@ -219,7 +221,37 @@ class Cluster(Spelled):
         (description,) = flow.descriptions
         travel = cast("_Traveller", load_function(description.traveller, "a query"))
         spec, plan = travel(description)
-        return spec, {**plan, "name": name, "token": getattr(self._workers, "token", "")}
+        note = {"note": flow.text} if flow.text else {}
+        return spec, {**plan, "name": name, "token": getattr(self._workers, "token", ""), **note}
+
+    def sql(
+        self,
+        text: str,
+        /,
+        *,
+        dialect: str = "spark",
+        timeout: float | None = None,
+        **parameters: object,
+    ) -> SqlResult | SqlChanges:
+        """Carry out a SQL statement, or a script of several, and return the result of the last one.
+
+            cluster.sql("create table orders (id int primary key, customer string, cents int)")
+            cluster.sql("create view paid as select customer, sum(cents) c from orders group by customer")
+            cluster.sql("insert into orders values (:id, 'ann', 120)", id=7)
+            cluster.sql("select * from paid order by customer").show()
+
+        Tables and views live in the cluster, as dataflows of their names: all clients see them. A view is
+        kept current. `dialect` is "spark", "postgres" or "duckdb"; `parameters` are values for `:name`. A
+        SELECT that waits for `timeout` seconds raises `WaitTimeoutError`. docs/sql.md has every statement.
+        Needs sqlglot: `pip install 'naiad[sql]'`.
+
+        Raise `differential.SqlError`, in one line with line and column, for a text that cannot be read or has
+        no meaning; then no statement of the script has been carried out.
+        """
+        result: SqlResult | SqlChanges = SqlResult("")
+        for result in results_of(self, text, dialect, parameters, timeout):  # noqa: B007
+            pass
+        return result
 
     def flow(self, index: int | str = 0) -> Flow:
         """Return a dataflow that is installed already, by another client or at the start: by its number, or

@@ -49,7 +49,7 @@ from .installed import Installed, Members, Requests, Workers
 from .other_spellings import OF_FLOWS, OF_INPUTS, no_end, of_rows
 from .reading import FlowOutput, epoch_of, seconds_of
 from .reports.reported import Reported
-from .tables import InputForm, input_forms, output_forms
+from .tables import InputForm, exported_forms, imported_names, input_forms, output_forms
 
 __all__ = ["Flow", "FlowInput"]
 
@@ -72,6 +72,7 @@ class Flow(Offered, Reported):
             "ask_members",
             "check_refused",
             "filled_input",
+            "first_epoch",
             "incarnation",
             "insert_rows",
             "is_embedded",
@@ -98,7 +99,9 @@ class Flow(Offered, Reported):
         self.stages = [str(line) for line in reply.items("stages")]
         writer = new_writer()
         self._inputs = {form.name: FlowInput(self, form, writer) for form in input_forms(reply)}
-        self.exports = [str(name) for name in reply.items("exports")]
+        self.exported, self.reads = exported_forms(reply), imported_names(reply)
+        self.exports = list(self.exported)
+        self.first_epoch, self.note = reply.integer("first"), reply.text("note")
         self._outputs = {form[0]: FlowOutput(self, *form) for form in output_forms(reply)}
 
     def __repr__(self) -> str:

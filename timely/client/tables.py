@@ -37,6 +37,8 @@ __all__ = [
     "chunks",
     "columns_of",
     "expanded",
+    "exported_forms",
+    "imported_names",
     "input_forms",
     "is_of_pandas",
     "merged_changes",
@@ -465,3 +467,27 @@ def output_forms(reply: Reply) -> Iterator[tuple[str, str, pa.Schema | None]]:
                 yield name, description, schema_from_bytes(packed) if isinstance(packed, bytes) else None
             case _:
                 raise PeerError(f"a worker describes an output as {shown(entry)}")
+
+
+def exported_forms(reply: Reply) -> dict[str, pa.Schema | None]:
+    """Return the columns of what a dataflow exports, by name; None for records."""
+    forms: dict[str, pa.Schema | None] = {}
+    for entry in reply.items("exports"):
+        match entry:
+            case [str(name), packed, str()]:
+                forms[name] = schema_from_bytes(packed) if isinstance(packed, bytes) else None
+            case _:
+                raise PeerError(f"a worker describes an export as {shown(entry)}")
+    return forms
+
+
+def imported_names(reply: Reply) -> list[tuple[int, str]]:
+    """Return the dataflows that one reads, by number, and the names of what it reads of them."""
+    names: list[tuple[int, str]] = []
+    for entry in reply.items("imports"):
+        match entry:
+            case [int(owner), str(name)]:
+                names.append((owner, name))
+            case _:
+                raise PeerError(f"a worker describes an import as {shown(entry)}")
+    return names

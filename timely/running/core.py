@@ -212,7 +212,8 @@ class Worker(Sender):
                 for importer in importers_of(self._instances, number):
                     ending.callback(self.end, importer.index, lost_owner(importer, number, error), origin)
             # Vertices and runners refer to each other: a worker that then rests would keep them.
-            collect_dropped(is_now=isinstance(error, UninstalledError))
+            is_brief = instance.frozen.is_brief
+            collect_dropped(is_now=isinstance(error, UninstalledError) and not is_brief)
 
     def forget_end(self, number: int) -> None:
         """Let a dataflow that was never begun be prepared again under its number."""

@@ -101,8 +101,10 @@ class Replace:
 class Describe:
     """Describe a dataflow. Values: dataflow, name, spec, epoch (the open one), fingerprint, inputs [[name,
     description, Arrow schema or None, converter or None, True if it takes plain rows], …], outputs [[name,
-    description, Arrow schema or None], …], exports, stages (lines of text), durable (the first epoch that is
-    not durable; -1: the cluster is not; not after `Install` and `Replace`).
+    description, Arrow schema or None], …], exports [[name, Arrow schema or None, input or ""], …],
+    imports [[dataflow, export], …], first (the epoch with which it began, as far as this worker knows), note
+    (what it was made from, or ""), stages (lines of text), durable (the first epoch that is not durable; -1:
+    the cluster is not; not after `Install` and `Replace`).
     """
 
     dataflow: int

@@ -502,7 +502,10 @@ def describe(instance: Instance, spec: str) -> Reply:
             "fingerprint": frozen.fingerprint,
             "inputs": inputs,
             "outputs": outputs,
-            "exports": sorted(name for name in frozen.exports if not name.endswith(EXPORTED_BESIDE)),
+            "exports": _exported(frozen),
+            "imports": _imported(instance),
+            "first": instance.first_epoch,
+            "note": frozen.note,
             "stages": list(frozen.graph.describe()),
         }
     )
@@ -520,6 +523,21 @@ def _codecs_of(frozen: FrozenDataflow) -> tuple[list[Value], list[Value]]:
         for name, declared in frozen.outputs.items()
     ]
     return inputs, outputs
+
+
+def _exported(frozen: FrozenDataflow) -> list[Value]:
+    """Return name, columns and input of each export, by name."""
+    return [
+        [name, None if each.columns is None else schema_to_bytes(each.columns), each.of_input]
+        for name, each in sorted(frozen.exports.items())
+        if not name.endswith(EXPORTED_BESIDE)
+    ]
+
+
+def _imported(instance: Instance) -> list[Value]:
+    """Return owner and name of each import."""
+    read = {(one.exported.dataflow, one.exported.name) for one in instance.imports}
+    return [[owner, name] for owner, name in sorted(read) if not name.endswith(EXPORTED_BESIDE)]
 
 
 def _packed_schema(codec: object) -> bytes | None:

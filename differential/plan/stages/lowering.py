@@ -370,7 +370,8 @@ class Lowering(PatternLowering):
             schema,
             f"({schema})",
         )
-        self._dataflow.export(node.name, lowered.terms[0].stream, content_of(node.source))
+        columns = node.source.schema.to_arrow()
+        self._dataflow.export(node.name, lowered.terms[0].stream, content_of(node.source), columns)
         kw = schema.picked(keys).width
         arranged = Arranged(lowered.terms[0].stream, kw, schema.width - kw, schema)
         others = tuple(name for name in schema.names if name not in keys)

@@ -30,11 +30,16 @@ _NOT_PARTS: Final = frozenset(("big_int", "safe_division"))
 
 
 class SqlText:
-    """A text with a name: that of its file, or "<sql>"."""
+    """A text with a name: that of its file, or "<sql>". If it is part of a longer text, `begins` says how
+    many lines are before it, and how many characters of its first line.
+    """
 
-    def __init__(self, text: str, dialect: str, name: str = "<sql>") -> None:
+    def __init__(
+        self, text: str, dialect: str, name: str = "<sql>", begins: tuple[int, int] = (0, 0)
+    ) -> None:
         self.text, self.dialect, self.name = text, dialect, name
         self._mutual: dict[int, MutualRecursion] = {}
+        self._begins = begins
         if dialect not in DIALECTS:
             raise SqlError(f"there is no dialect {dialect!r:.40}: write one of {', '.join(DIALECTS)}")
         if len(text) > _CHARACTERS_MAX:
@@ -52,9 +57,8 @@ class SqlText:
             what = str(told.get("description") or error).partition("\n")[0].strip().rstrip(".")
             near = str(told.get("highlight") or "")
             column = max(1, int(told.get("col") or 1) - max(0, len(near) - 1))
-            raise SqlError(
-                f"{self.name}:{told.get('line') or 1}:{column}: {what}, near {near[:40]!r}"
-            ) from None
+            line, column = self._within(int(told.get("line") or 1), column)
+            raise SqlError(f"{self.name}:{line}:{column}: {what}, near {near[:40]!r}") from None
         except TokenError as error:
             raise self.error_of_place(0, str(error).partition("\n")[0][:200]) from None
         except SqlError:
@@ -71,6 +75,11 @@ class SqlText:
         if len(trees) != 1:
             raise self.error_of_place(0, f"needs one statement, and has {len(trees)}")
         return trees[0]
+
+    def part(self, start: int, stop: int) -> SqlText:
+        """Return a part of the text, whose places are those of the whole."""
+        line, column = self._place(start)
+        return SqlText(self.text[start:stop], self.dialect, self.name, (line - 1, column - 1))
 
     def site(self, node: exp.Expression) -> CallSite:
         """Return the place of a node; its column stands where other sites have their line."""
@@ -116,7 +125,11 @@ class SqlText:
         return self._mutual.get(_start(ctes[0].args["alias"]))
 
     def _place(self, start: int) -> tuple[int, int]:
-        return self.text.count("\n", 0, start) + 1, start - self.text.rfind("\n", 0, start)
+        return self._within(self.text.count("\n", 0, start) + 1, start - self.text.rfind("\n", 0, start))
+
+    def _within(self, line: int, column: int) -> tuple[int, int]:
+        """Return a place of this text as one of the text that it is part of."""
+        return line + self._begins[0], column + (self._begins[1] if line == 1 else 0)
 
 
 def _start(node: exp.Expression) -> int:

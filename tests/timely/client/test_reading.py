@@ -134,6 +134,9 @@ def test_changes_are_handed_out_only_up_to_where_all_workers_confirm_them() -> N
         "epoch": 0,
         "inputs": [],
         "exports": [],
+        "imports": [],
+        "first": 0,
+        "note": "",
     }
     output = timely.Flow(Uneven(), Reply({**described, "outputs": [["out", "n: int", None]]})).output("out")
     assert pairs(output.changes_nowait()) == [(0, 0), (0, 1), (1, 0), (1, 1)]

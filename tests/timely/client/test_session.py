@@ -318,6 +318,9 @@ def listening(count: int) -> tuple[Listens, Flow]:
         "epoch": 0,
         "outputs": [],
         "exports": [],
+        "imports": [],
+        "first": 0,
+        "note": "",
     }
     workers = Listens(count)
     return workers, Flow(workers, Reply({**described, "inputs": [["in", "a: int", None, None, False]]}))

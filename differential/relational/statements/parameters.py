@@ -1,0 +1,89 @@
+"""Values in place of `:name`, as constants of the tree: their text is never read as SQL."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+
+from sqlglot import exp
+
+from ...errors import SqlError
+from ..reading.texts import SqlText
+
+__all__ = ["bind"]
+
+_INTEGER_MAX = 1 << 63
+
+
+def bind(
+    text: SqlText, tree: exp.Expression, parameters: Mapping[str, object], used: set[str]
+) -> exp.Expression:
+    """Return a statement with constants in place of its parameters; note the names in `used`.
+
+    Raises SqlError for a parameter without a value, or with one that no constant has.
+    """
+    for node in list(tree.find_all(exp.Placeholder, exp.Parameter)):
+        name = node.name or (node.this.name if isinstance(node.this, exp.Expression) else "")
+        if name in ("", "?"):
+            raise _error(text, "?", "parameters have names: write :name, and pass name=…")
+        if name not in parameters:
+            there = ", ".join(parameters) or "none"
+            raise _error(text, name, f"there is no value for the parameter :{name}; there are {there}")
+        used.add(name)
+        value = parameters[name]
+        if isinstance(value, list | tuple) and isinstance(node.parent, exp.In):
+            listed = [_constant(text, name, each) for each in value]
+            if not listed:
+                raise _error(text, name, f"the parameter :{name} is an empty list")
+            others = [each for each in node.parent.expressions if each is not node]
+            node.parent.set("expressions", [*others, *listed])
+            continue
+        if node.arg_key in ("alias", "db", "catalog") or isinstance(node.parent, exp.Table):
+            raise _error(text, name, f"the parameter :{name} stands where only a name can")
+        constant = _constant(text, name, value)
+        if node is tree:
+            return constant
+        node.replace(constant)
+    return tree
+
+
+def _constant(text: SqlText, name: str, value: object) -> exp.Expression:
+    if value is None:
+        return exp.Null()
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    if isinstance(value, int) and -_INTEGER_MAX <= value < _INTEGER_MAX:
+        number = exp.Literal.number(abs(value))
+        return number if value >= 0 else exp.Paren(this=exp.Neg(this=number))
+    if isinstance(value, str):
+        return exp.Literal.string(value)
+    if isinstance(value, float):
+        return _cast(repr(value), "DOUBLE")
+    if isinstance(value, Decimal) and value.is_finite():
+        _, digits, exponent = value.as_tuple()
+        scale = max(0, -int(exponent))
+        size = max(len(digits) + max(0, int(exponent)), scale, 1)
+        return _cast(f"{value:f}", f"DECIMAL({size}, {scale})")
+    if isinstance(value, dt.datetime):
+        moved = value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
+        return _cast(moved.isoformat(" "), "TIMESTAMP")
+    if isinstance(value, dt.date):
+        return _cast(value.isoformat(), "DATE")
+    raise _error(
+        text,
+        name,
+        f"the parameter :{name} is a {type(value).__name__} that no constant has: pass None, a bool, a whole "
+        "number of 64 bits, a float, a Decimal, a text, a date or a datetime; or a list of them behind IN",
+    )
+
+
+def _cast(written: str, type_: str) -> exp.Expression:
+    return exp.Cast(this=exp.Literal.string(written), to=exp.DataType.build(type_))
+
+
+def _error(text: SqlText, name: str, message: str) -> SqlError:
+    """Return an error at a parameter. sqlglot does not remember where one stands: at its first name it is."""
+    place = re.search(rf"[:$@]{re.escape(name)}\b" if name != "?" else r"\?|%s", text.text)
+    return text.error_of_place(0 if place is None else place.start(), message)

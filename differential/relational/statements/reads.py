@@ -1,0 +1,163 @@
+"""Queries that run for an answer: a dataflow that imports what it reads, and ends with the answer.
+
+Which epoch? Tables have epochs together: before a query is read, all of them are sealed as far as the one
+that is furthest ahead, and as far as the dataflows whose exports the query reads. The answer is as of that
+epoch, or a later one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from timely.building.dataflow import Dataflow
+from timely.building.declarations import BRIEF
+from timely.client.cluster import Cluster
+from timely.client.reading import FlowOutput
+from timely.client.session import Flow
+from timely.client.statements.results import SqlChanges
+from timely.errors import TimelyError
+from timely.wire.requests import Uninstall
+
+from ...columns.schema import Schema
+from .catalogue import CatalogueEntry, RunningDataflows
+from .queries import ReadQuery, SortedBy
+
+__all__ = ["StatementReads"]
+
+_ANSWER = "answer"
+
+
+class StatementReads:
+    """Runs queries of one client, and keeps the epochs of tables together."""
+
+    def __init__(self, cluster: Cluster, running: RunningDataflows, timeout: float | None) -> None:
+        self._cluster, self._running, self._timeout = cluster, running, timeout
+
+    def owners(self, entries: Iterable[CatalogueEntry]) -> dict[str, tuple[int, Schema]]:
+        """Return the dataflow and the columns of entries, by key, as they run now."""
+        owners = {}
+        for entry in entries:
+            flow = self._running.flow(entry)
+            columns = flow.exported[entry.name]
+            assert columns is not None, "entries have columns"
+            owners[entry.key] = (flow.index, Schema.of(columns))
+        return owners
+
+    def flow_of(self, entry: CatalogueEntry) -> Flow:
+        """Return the dataflow of an entry."""
+        return self._running.flow(entry)
+
+    def together(self, entries: Iterable[CatalogueEntry] = (), at_least: int = -1) -> int:
+        """Seal all tables as far as the furthest of them, and as far as the exports among `entries` and as
+        `at_least`; return that epoch.
+        """
+        tables = self._running.tables
+        through = max([at_least, *(flow.refresh() - 1 for flow in tables)])
+        for entry in entries:
+            if entry.kind != "table":
+                through = max(through, self.flow_of(entry).refresh() - 1)
+        for flow in tables:
+            if flow.epoch <= through:
+                flow.seal(through=through, wait=False)
+        return max(through, 0)
+
+    def answer(self, query: ReadQuery) -> tuple[pa.Table, int]:
+        """Return the rows of a query, in its order, and the epoch as of which they are."""
+        flow, through = self._install(query, "(select)")
+        try:
+            output = self._began(flow, through)
+            table = output.snapshot(timeout=self._timeout)
+            epoch = output.epoch_of(table) if query.reads else through
+        finally:
+            _end(flow)
+        return _shown(table, query), epoch
+
+    def counters(self, query: ReadQuery) -> list[dict[str, object]]:
+        """Return the counters of the workers while a query runs that has given its first answer."""
+        flow, through = self._install(query, "(explain)")
+        try:
+            self._began(flow, through)
+            return self.counters_of(flow)
+        finally:
+            _end(flow)
+
+    def counters_of(self, flow: Flow) -> list[dict[str, object]]:
+        """Return the counters of a dataflow on each worker."""
+        matches = []
+        for worker in self._cluster.stats():
+            flows = worker.get("dataflows")
+            each = flows.get(flow.index) if isinstance(flows, dict) else None
+            if isinstance(each, dict):
+                matches.append(each)
+        return matches
+
+    def follow(self, query: ReadQuery) -> SqlChanges:
+        """Return the answer of a query, and then its changes. A view that is followed as it is needs no
+        dataflow of its own.
+        """
+        views = [each for each in query.reads.values() if each.kind == "view"]
+        if len(views) == len(query.reads) == 1:
+            (view,) = views
+            if query.text.written(query.node).lower() == f"select * from {view.name}".lower():
+                self.together(views)
+                output = self._cluster.flow(self.flow_of(view).index).output(view.name)
+                return self._changes(output, output.leave)
+        flow, through = self._install(query, "(subscribe)")
+        try:
+            output = self._began(flow, through)
+        except BaseException:
+            _end(flow)
+            raise
+        return self._changes(output, lambda: _end(flow))
+
+    def _changes(self, output: FlowOutput, end: Callable[[], None]) -> SqlChanges:
+        followed = output.follow(snapshot=True, forget=True, empty=False, timeout=self._timeout)
+        schema = output.schema
+        assert schema is not None, "an output of a collection has columns"
+        return SqlChanges(followed, schema, end)
+
+    def _install(self, query: ReadQuery, what: str) -> tuple[Flow, int]:
+        owners = self.owners(query.reads.values())
+        through = self.together(query.reads.values())
+
+        def build(flow: Dataflow) -> None:
+            flow.note(BRIEF)
+            query.build(flow, owners).output(_ANSWER)
+
+        # A durable cluster knows dataflows by their names, so each query has one of its own.
+        build.__name__ = build.__qualname__ = f"{what} {uuid4().hex[:8]}"
+        return self._cluster.install(build), through
+
+    def _began(self, flow: Flow, through: int) -> FlowOutput:
+        """Return the output of a query once it has an answer. It begins with the last epoch that all it reads
+        have completed, which may be a later one than `through`, if other clients write, too.
+        """
+        flow.wait(through, self._timeout)
+        again = self._cluster.flow(flow.index)
+        again.wait(max(through, again.first_epoch), self._timeout)
+        return again.output(_ANSWER)
+
+
+def _end(flow: Flow) -> None:
+    with suppress(TimelyError):  # it has ended with what it reads, or by its own error
+        flow.ask_first(Uninstall(flow.index, False))
+
+
+def _shown(table: pa.Table, query: ReadQuery) -> pa.Table:
+    """Return rows in the order of a query, without the columns that are there for the order only."""
+    for key in reversed(query.order):  # each sort is stable, and says by itself where nulls are
+        table = table.take(_places(table, key))
+    if query.hidden:
+        table = table.select(table.column_names[: -query.hidden])
+    return table
+
+
+def _places(table: pa.Table, key: SortedBy) -> pa.Array:
+    column = table.column(key.column).combine_chunks()
+    direction = "descending" if key.descending else "ascending"
+    return pc.array_sort_indices(column, direction, null_placement="at_end" if key.nulls_last else "at_start")

@@ -1,0 +1,113 @@
+"""A script as statements: where each begins and ends, and which it is by its first word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokens import Tokenizer
+
+from ...errors import SqlError
+from ..reading.texts import SqlText
+
+__all__ = ["Piece", "pieces_of"]
+
+_SUPPORTED: Final = (
+    "SELECT, WITH, VALUES, CREATE TABLE, CREATE VIEW, DROP, INSERT, DELETE, UPDATE, SUBSCRIBE, EXPLAIN, SHOW"
+)
+_PARSED: Final = frozenset(("SELECT", "WITH", "VALUES", "FROM", "(", "CREATE", "DROP", "INSERT", "DELETE"))
+_PREFIXES: Final = frozenset(("SUBSCRIBE", "EXPLAIN", "SHOW", "DESCRIBE", "DESC"))
+_INSTEAD: Final = {
+    "MERGE": "upsert: INSERT into a table with a PRIMARY KEY",
+    "TRUNCATE": "write DELETE FROM without WHERE",
+    "ALTER": "drop the table, and create it again",
+    "BEGIN": "statements of one script between two queries count in one epoch",
+    "START": "statements of one script between two queries count in one epoch",
+    "COMMIT": "each statement counts as it is",
+}
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One statement. `words` are its first words in capitals; `starts` says where each token begins."""
+
+    text: SqlText
+    words: tuple[str, ...]
+    starts: tuple[int, ...]
+
+    @property
+    def verb(self) -> str:
+        """Return the first word, in capitals."""
+        return self.words[0]
+
+    def error(self, message: str, token: int = 0) -> SqlError:
+        """Return an error in one line, with the place of a token."""
+        return self.text.error_of_place(self.starts[min(token, len(self.starts) - 1)], message)
+
+    def behind(self, tokens: int) -> Piece:
+        """Return what is behind the first tokens, as a statement; raises SqlError if nothing is."""
+        if tokens >= len(self.starts):
+            raise self.error(f"{' '.join(self.words)}: something is missing behind it", len(self.starts) - 1)
+        start = self.starts[tokens]
+        return Piece(
+            self.text.part(start, len(self.text.text)),
+            self.words[tokens:],
+            tuple(each - start for each in self.starts[tokens:]),
+        )
+
+    def name_at(self, token: int) -> str:
+        """Return the text of a token and of all behind it, without quotes: the name of a table."""
+        written = self.text.text[self.starts[token] :].split("--")[0].strip()
+        return "".join(part for part in written if part not in '`"')
+
+
+def pieces_of(text: str, dialect: str, name: str) -> list[Piece]:
+    """Return the statements of a script; raises SqlError if its words cannot be told apart, or for one that
+    there is not.
+    """
+    whole = SqlText(text, dialect, name)
+    try:
+        tokens = _tokens(text, dialect)
+    except (SqlglotError, ValueError, RecursionError) as error:
+        raise whole.error_of_place(0, f"cannot be read: {str(error).partition(chr(10))[0]:.120}") from None
+    pieces: list[Piece] = []
+    statement: list[Token] = []
+    for token in tokens:
+        if token.token_type != TokenType.SEMICOLON:
+            statement.append(token)
+        elif statement:
+            pieces.append(_piece(whole, statement))
+            statement = []
+    if statement:
+        pieces.append(_piece(whole, statement))
+    return pieces
+
+
+def _tokens(text: str, dialect: str) -> list[Token]:
+    """Return the tokens of a text. sqlglot's own way takes all behind SHOW or EXPLAIN, up to the next
+    semicolon, as one text, quotes or not.
+    """
+    return list(_tokenizer(dialect)(dialect=Dialect.get_or_raise(dialect)).tokenize(text))
+
+
+@cache
+def _tokenizer(dialect: str) -> type[Tokenizer]:
+    """Return the tokenizer of a dialect, with no word behind which all is one text."""
+    return type("PlainTokenizer", (Dialect.get_or_raise(dialect).tokenizer_class,), {"COMMANDS": set()})
+
+
+def _piece(whole: SqlText, tokens: list[Token]) -> Piece:
+    start = tokens[0].start
+    words = tuple(token.text.upper() if token.text else "" for token in tokens)
+    piece = Piece(
+        whole.part(start, tokens[-1].end + 1), words, tuple(token.start - start for token in tokens)
+    )
+    if piece.verb not in _PARSED | _PREFIXES | {"UPDATE"}:
+        instead = _INSTEAD.get(piece.verb)
+        why = f": {instead}" if instead else f". There are {_SUPPORTED}"
+        raise piece.error(f"there is no statement {tokens[0].text[:40]}{why}")
+    return piece

@@ -1,0 +1,214 @@
+"""Statements of SQL against a cluster, as `Cluster.sql` carries them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+
+from timely.building.dataflow import Dataflow
+from timely.client.cluster import Cluster
+from timely.client.session import Flow
+from timely.client.statements.results import SqlChanges, SqlResult
+from timely.errors import MisuseError
+
+from ...collections.sources import input as input_of
+from ...errors import SqlError
+from .catalogue import RunningDataflows
+from .queries import ReadQuery
+from .reads import StatementReads
+from .steps import (
+    AddRows,
+    CreateTable,
+    CreateView,
+    DeleteRows,
+    DropEntries,
+    Explain,
+    InsertQuery,
+    NothingToDo,
+    RunQuery,
+    ScriptStep,
+    ShowTable,
+    Subscribe,
+    UpdateRows,
+)
+from .writing import Writing
+
+__all__ = ["run"]
+
+_of_cluster: WeakKeyDictionary[Cluster, RunningDataflows] = WeakKeyDictionary()
+"""What this client knows of the dataflows of each cluster."""
+
+
+def run(
+    cluster: Cluster,
+    text: str,
+    dialect: str,
+    parameters: Mapping[str, object],
+    timeout: float | None,
+    name: str,
+) -> Iterator[SqlResult | SqlChanges]:
+    """Carry out a script, and yield the result of each statement. Raises SqlError, in one line, before the
+    first of them for what is wrong with any.
+    """
+    running = _of_cluster.get(cluster)
+    if running is None:
+        running = _of_cluster[cluster] = RunningDataflows(cluster)
+    try:
+        from .planning import planned
+    except ModuleNotFoundError as error:
+        if error.name != "sqlglot":
+            raise
+        raise SqlError(
+            "cluster.sql needs sqlglot, which is not installed: pip install 'naiad[sql]'"
+        ) from None
+    steps = planned(text, dialect, name, running.look(), parameters)
+    session = _Session(cluster, running, timeout)
+    return session.results(steps)
+
+
+class _Session:
+    def __init__(self, cluster: Cluster, running: RunningDataflows, timeout: float | None) -> None:
+        self._cluster, self._running = cluster, running
+        self._reads = StatementReads(cluster, running, timeout)
+        self._writing = Writing(self._reads)
+
+    def results(self, steps: list[ScriptStep]) -> Iterator[SqlResult | SqlChanges]:
+        """Carry steps out, and yield what each has done. Rows that neighbouring statements add or remove
+        count in one epoch; a statement that reads comes after it.
+        """
+        try:
+            for place, step in enumerate(steps):
+                if not isinstance(step, AddRows):
+                    self._writing.commit()
+                result = self._done(step)
+                if place == len(steps) - 1 or not isinstance(step, AddRows):
+                    self._writing.commit()
+                if isinstance(result, SqlResult) and result.epoch < 0 and self._writing.epoch >= 0:
+                    result.epoch = self._writing.epoch
+                yield result
+        finally:
+            self._writing.commit()
+
+    def _done(self, step: ScriptStep) -> SqlResult | SqlChanges:
+        if isinstance(step, AddRows):
+            return self._writing.add(step)
+        if isinstance(step, InsertQuery):
+            return self._writing.insert(step)
+        if isinstance(step, DeleteRows):
+            return self._writing.delete(step)
+        if isinstance(step, UpdateRows):
+            return self._writing.update(step)
+        if isinstance(step, RunQuery):
+            table, epoch = self._reads.answer(step.query)
+            return SqlResult("SELECT", table, epoch)
+        if isinstance(step, Subscribe):
+            return self._reads.follow(step.query)
+        if isinstance(step, Explain):
+            return self._explained(step)
+        if isinstance(step, ShowTable):
+            return SqlResult(step.piece.verb, step.shown)
+        return self._declared(step)
+
+    def _declared(self, step: ScriptStep) -> SqlResult:
+        if isinstance(step, CreateTable):
+            self._create_table(step)
+            return SqlResult(f"CREATE TABLE {step.name}")
+        if isinstance(step, CreateView):
+            self._create_view(step)
+            return SqlResult(f"CREATE VIEW {step.name}")
+        if isinstance(step, DropEntries):
+            self._drop(step)
+            return SqlResult(f"{step.status} {', '.join(each.name for each in step.entries)}")
+        assert isinstance(step, NothingToDo), step
+        return SqlResult(f"nothing to do: {step.status}")
+
+    def _create_table(self, step: CreateTable) -> None:
+        def build(flow: Dataflow) -> None:
+            flow.note(step.note)
+            if step.keys:
+                rows = input_of(flow, step.name, step.schema, key=step.keys, mode="upsert")
+            else:
+                rows = input_of(flow, step.name, step.schema)
+            rows.export(step.name, by=step.keys)
+
+        # The next SELECT asks tables for their epochs. An embedded durable cluster that begins again
+        # wants to install all before it is asked for anything: see `_installed`, too.
+        through = max([0, *(flow.epoch - 1 for flow in self._running.tables)])
+        self._installed(build, step.name, step).seal(through=through)
+
+    def _create_view(self, step: CreateView) -> None:
+        if step.replaces is not None:  # in a durable cluster only one dataflow may have the name
+            before = self._reads.flow_of(step.replaces)
+            before.uninstall(cascade=True)
+            self._running.forget(before)
+        self._install_view(step, step.name, step.note, step.query)
+        for view, query in step.over:
+            self._install_view(step, view.name, view.note, query)
+
+    def _install_view(self, step: CreateView, name: str, note: str, query: ReadQuery) -> None:
+        owners = self._reads.owners(query.reads.values())
+
+        def build(flow: Dataflow) -> None:
+            flow.note(note)
+            rows = query.build(flow, owners)
+            rows.export(name)
+            rows.output(name)
+
+        self._installed(build, name, step)
+
+    def _installed(self, build: object, name: str, step: ScriptStep) -> Flow:
+        """Install a table or view; raise SqlError if another client has made one of that name meanwhile."""
+        build.__name__ = build.__qualname__ = name  # type: ignore[attr-defined]  # it is a function
+        flow = self._cluster.install(build)  # type: ignore[arg-type]
+        self._running.add(flow)
+        if self._cluster.addresses or not self._cluster.is_durable:
+            self._running.look()
+        if self._running.with_name(name)[0].index != flow.index:
+            flow.uninstall()
+            raise step.piece.error(f"{name} exists already: another client has made it at the same time")
+        return flow
+
+    def _drop(self, step: DropEntries) -> None:
+        flows = [self._reads.flow_of(each) for each in step.entries]
+        for flow in sorted(flows, key=lambda each: -each.index):  # readers have higher numbers
+            try:
+                flow.uninstall(cascade=step.cascade)
+            except MisuseError as error:
+                if error.ends_dataflow:
+                    raise
+                raise step.piece.error(str(error).partition("\n")[0]) from None
+        self._running.look()
+
+    def _explained(self, step: Explain) -> SqlResult:
+        if not step.analyze:
+            assert step.query is not None, "EXPLAIN has a query"
+            owners = {each.key: (max(each.flow, 0), each.schema) for each in step.query.reads.values()}
+            text = step.query.build(Dataflow("explain"), owners).explain()
+            return SqlResult("EXPLAIN", pa.table({"plan": pa.array(text.splitlines(), pa.string())}))
+        if step.query is not None:
+            counters = self._reads.counters(step.query)
+        else:
+            assert step.view is not None, "EXPLAIN ANALYZE has a view or a query"
+            counters = self._reads.counters_of(self._reads.flow_of(step.view))
+        return SqlResult("EXPLAIN ANALYZE", _stages(counters))
+
+
+def _stages(counters: list[dict[str, object]]) -> pa.Table:
+    """Return what each stage has done, and keeps, on all workers together."""
+    rows: dict[str, dict[str, int]] = {}
+    for flow in counters:
+        stages = flow.get("stages")
+        for place, each in enumerate(stages if isinstance(stages, list) else []):
+            row = rows.setdefault(f"{place}. {each.get('name')}", dict.fromkeys(_COUNTED, 0))
+            for name in _COUNTED:
+                value = each.get(name)
+                row[name] += value if isinstance(value, int) else 0
+    columns: dict[str, pa.Array] = {"stage": pa.array(rows, pa.string())}
+    for name, title in _COUNTED.items():
+        columns[title] = pa.array([row[name] for row in rows.values()], pa.int64())
+    return pa.table(columns)
+
+
+_COUNTED = {"activations": "activations", "trace_rows": "rows_kept", "trace_bytes": "bytes_kept"}

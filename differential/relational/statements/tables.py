@@ -1,0 +1,174 @@
+"""CREATE TABLE: columns and key of a table; and rows that INSERT writes out as constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from sqlglot import exp
+
+from timely.building.dataflow import Dataflow
+
+from ...collections.sources import input as input_of
+from ...columns.client_tables import client_table
+from ...columns.column_types import ColumnType
+from ...columns.schema import Column, Schema
+from ...errors import ExpressionError, SchemaError
+from ...expressions.expression import LiteralValue
+from ..algebra.attributes import AttributeNames
+from ..algebra.relations import ProjectionOf, Relation
+from ..reading.expressions.scopes import NameScope, same_name, value_of
+from ..reading.expressions.special import SpecialReader
+from ..reading.expressions.stages import Stage
+from ..reading.expressions.types import column_type
+from ..reading.expressions.values import Value, as_type
+from ..reading.texts import SqlText, children_of
+
+__all__ = ["assigned", "constant_rows", "declared_columns", "listed_columns"]
+
+
+def declared_columns(text: SqlText, schema: exp.Expression) -> tuple[Schema, tuple[str, ...]]:
+    """Return the columns and the key of CREATE TABLE; raises SqlError."""
+    text.parts_of(schema, "this", "expressions")
+    columns: dict[str, ColumnType] = {}
+    keys: list[str] = []
+    for each in children_of(schema, "expressions"):
+        if isinstance(each, exp.PrimaryKey):
+            text.parts_of(each, "expressions", "include")
+            keys += [_key_name(part) for part in children_of(each, "expressions")]
+            continue
+        if not isinstance(each, exp.ColumnDef) or each.args.get("kind") is None:
+            raise text.error(each, f"{text.written(each)} is no column with a type, and no PRIMARY KEY")
+        text.parts_of(each, "this", "kind", "constraints")
+        type_ = column_type(text, each.args["kind"]).or_null()
+        for constraint in children_of(each, "constraints"):
+            kind = constraint.args.get("kind")
+            if isinstance(kind, exp.PrimaryKeyColumnConstraint):
+                keys.append(each.name)
+            elif not isinstance(kind, exp.NotNullColumnConstraint):
+                raise text.error(
+                    each, f"{text.written(constraint)} of the column {each.name} is not supported"
+                )
+            elif not kind.args.get("allow_null"):
+                type_ = type_.not_null()
+        if any(same_name(each.name, name) for name in columns):
+            raise text.error(each, f"two columns are called {each.name}")
+        columns[each.name] = type_
+    own_keys = []
+    for key in keys:
+        matches = [name for name in columns if same_name(name, key)]
+        if not matches:
+            raise text.error(schema, f"the key {key} is no column; there are {', '.join(columns)}")
+        own_keys += matches
+        columns[matches[0]] = columns[matches[0]].not_null()
+    declared = Schema(tuple(Column(name, type_) for name, type_ in columns.items()))
+    try:
+        trial = Dataflow("tried")
+        mode = "upsert" if own_keys else "append"
+        input_of(trial, "tried", declared, key=own_keys, mode=mode)  # type: ignore[arg-type]  # one of both
+    except SchemaError as error:
+        raise text.error(schema, str(error).partition("\n")[0]) from None
+    return declared, tuple(own_keys)
+
+
+def _key_name(part: exp.Expression) -> str:
+    return part.this.name if isinstance(part, exp.Ordered) else part.name
+
+
+def listed_columns(text: SqlText, target: exp.Expression, schema: Schema) -> list[str]:
+    """Return the columns that INSERT names, or all; raises SqlError."""
+    if not isinstance(target, exp.Schema):
+        return list(schema.names)
+    text.parts_of(target, "this", "expressions")
+    listed: list[str] = []
+    for each in children_of(target, "expressions"):
+        match = [name for name in schema.names if same_name(name, each.name)]
+        if not match:
+            raise text.error(each, f"there is no column {each.name}; there are {', '.join(schema.names)}")
+        if match[0] in listed:
+            raise text.error(each, f"the column {each.name} is named twice")
+        listed += match
+    for column in schema:
+        if column.name not in listed and not column.type.nullable:
+            raise text.error(target, f"the column {column.name} is NOT NULL, and has no value")
+    return listed
+
+
+def constant_rows(text: SqlText, node: exp.Values, listed: Sequence[str], schema: Schema) -> pa.Table | None:
+    """Return the rows of VALUES as a table of all columns; None if some value has to be computed. Raises
+    SqlError for values that do not fit.
+    """
+    text.parts_of(node, "expressions")
+    names = AttributeNames()
+    expressions = SpecialReader(text, names, _no_subquery(text)).expressions
+    rows: list[tuple[object, ...]] = []
+    for each in children_of(node, "expressions"):
+        parts = children_of(each, "expressions") if isinstance(each, exp.Tuple) else [each]
+        if len(parts) != len(listed):
+            raise text.error(each, f"this row has {len(parts)} values, and {len(listed)} would fit")
+        row = dict.fromkeys(schema.names)
+        for part, name in zip(parts, listed, strict=True):
+            stage = Stage("VALUES", NameScope())
+            value = expressions.read(part, stage)
+            typed = _typed(text, part, value, name, schema[name].type)
+            constant = _plain(value, typed, schema[name].type)
+            if constant is None:
+                return None
+            row[name] = constant.value
+            if constant.value is None and not schema[name].type.nullable:
+                raise text.error(part, f"the column {name} is NOT NULL")
+        rows.append(tuple(row.values()))
+    try:
+        return client_table(rows, schema.to_arrow(), "INSERT")
+    except SchemaError as error:
+        raise text.error(node, str(error).partition("\n")[0]) from None
+
+
+def _no_subquery(text: SqlText):  # type: ignore[no-untyped-def]
+    def refuse(node: exp.Expression, outer: NameScope | None) -> Relation:
+        raise text.error(node, "a subquery cannot stand in VALUES: write INSERT INTO … SELECT")
+
+    return refuse
+
+
+def _plain(value: Value, typed: Value, type_: ColumnType) -> LiteralValue | None:
+    """Return a value as a constant; None if it has to be computed."""
+    if isinstance(typed.expr, LiteralValue):
+        return typed.expr
+    exact = {("int", "float"), ("int", "decimal"), ("decimal", "decimal")}
+    if isinstance(value.expr, LiteralValue) and (value.type.kind, type_.kind) in exact:
+        return value.expr if value.type.scale <= type_.scale or type_.kind == "float" else None
+    return None
+
+
+def _typed(text: SqlText, node: exp.Expression, value: Value, name: str, type_: ColumnType) -> Value:
+    """Return a value as one of a column; raises SqlError for one that can be none."""
+    kinds = {value.type.kind, type_.kind}
+    if not value.is_untyped and value.text is None and value.type.kind != type_.kind:
+        if not kinds <= {"int", "float", "decimal"} and kinds != {"date", "timestamp"} and "any" not in kinds:
+            raise text.error(
+                node, f"the column {name} is {type_.not_null()}, and the value is {value.type.not_null()}"
+            )
+    try:
+        return as_type(value, type_)
+    except ExpressionError as error:
+        raise text.error(node, f"the column {name}: {str(error).partition(chr(10))[0]}") from None
+
+
+def assigned(
+    text: SqlText,
+    node: exp.Expression,
+    relation: Relation,
+    names: AttributeNames,
+    target: Sequence[Column],
+    first: int = 0,
+) -> Relation:
+    """Return the columns of a relation, behind the first `kept`, as values of the columns `target`."""
+    attributes = relation.attributes
+    if len(attributes) - first != len(target):
+        raise text.error(node, f"the query has {len(attributes) - first} columns, {len(target)} would fit")
+    outputs = [(each, value_of(each).expr) for each in attributes[:first]]
+    for attribute, column in zip(attributes[first:], target, strict=True):
+        value = _typed(text, node, value_of(attribute), column.name, column.type)
+        outputs.append((names.attribute(attribute.label, value.type), value.expr))
+    return ProjectionOf(relation, tuple(outputs), site=relation.site)

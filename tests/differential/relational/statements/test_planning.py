@@ -1,0 +1,122 @@
+"""Wrong texts: an error in one line, with line and column, and nothing has changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+import differential as dd
+import timely
+
+WRONG = {
+    "select 1 +": "1:10: ",
+    "select nope from t": "1:8: there is no column nope; there are: a, b",
+    "select x.a from t": "1:8: ",
+    "select a from t, u": "1:8: ",
+    "select a, b from t group by a": "1:11: the column b is neither in GROUP BY nor in an aggregate",
+    "select a from t where sum(a) > 1": "1:23: ",
+    "select sum(a, b) from t": "1:16: ",
+    "select a + 'x' from t": "1:8: ",
+    "select nofunction(a) from t": "1:8: ",
+    "select * from t for update": "1:",
+    "select * from t tablesample (10 percent)": "1:",
+    "select * from nowhere": "1:15: the table nowhere is not there",
+    "select * from x.t": "1:15: no dataflow exports x.t; there are: none",
+    "select :p from t": "1:8: there is no value for the parameter :p; there are none",
+    "select ? from t": "1:8: parameters have names: write :name, and pass name=…",
+    "vacuum t": "1:1: there is no statement vacuum. There are SELECT, WITH",
+    "merge into t using u on t.a = u.a when matched then delete": "1:1: there is no statement merge: upsert",
+    "alter table t add column c int": "1:1: there is no statement alter: drop the table",
+    "create table t (a int)": "1:14: the table t exists already",
+    "create table v (a int)": "1:14: the view v exists already",
+    "create or replace table t (a int)": "1:",
+    "create table n (a nonsense)": "1:19: ",
+    "create table n (a int, A string)": "1:24: two columns are called A",
+    "create table n (a int, primary key (b))": "1:",
+    "create table n (diff int)": "1:",
+    "create table n (a int default 3)": "1:17: ",
+    "create table n": "1:14: n needs columns: CREATE TABLE n (column type, …)",
+    "create table n as select 1 as a": "1:14: write CREATE TABLE name (column type, …)",
+    "create temporary view n as select 1 as a": "1:",
+    "create index n on t (a)": "1:1: CREATE INDEX is not supported",
+    "create view n as select a, a from t": "1:25: two columns are called 'a'",
+    "create view n (x) as select a, b from t": "1:13: n has 2 columns",
+    "create view n as select * from n": "1:32: the table n is not there",
+    "create or replace view v as select * from v": "1:24: a cycle of views: v would read itself",
+    "drop table v": "1:12: v is the view v; there are the tables t, u, k",
+    "drop table nowhere": "1:12: nowhere is not there",
+    "drop table t": "1:12: the table t is read by v",
+    "insert into nowhere values (1)": "1:13: there is no table nowhere; there are: t, u, k",
+    "insert into v values (1)": "1:13: the view v takes no rows",
+    "insert into t values (1)": "1:",
+    "insert into t values ('x', 'y')": "1:23: the column a: 'x' is no int",
+    "insert into t values (true, 'y')": "1:29: the column a is int, and the value is bool",
+    "insert into t values (1, 'y'), (null, 'y')": "1:39: the column a is NOT NULL",
+    "insert into t (b) values ('y')": "1:13: the column a is NOT NULL, and has no value",
+    "insert into t (c) values (1)": "1:16: there is no column c; there are a, b",
+    "insert into t select b, a from t": "1:",
+    "insert into t values ((select 1), 'y')": "1:",
+    "update t set c = 1": "1:14: c = 1 sets no column; there are a, b",
+    "update t set a = 'x' || b": "1:",
+    "update k set id = 2": "1:14: id is of the PRIMARY KEY: DELETE the row, and INSERT another",
+    "delete from v": "1:13: the view v takes no rows",
+    "delete from t where nope = 1": "1:21: there is no column nope",
+    "show nothing": "1:1: write SHOW TABLES",
+    "show columns from nowhere": "1:19: nowhere is not there; there are: k, t, u, v",
+    "subscribe": "1:1: SUBSCRIBE: something is missing behind it",
+    "explain analyze t": "1:17: t is no view",
+    "explain insert into t values (1, 'x')": "1:9: ",
+    "select 'x": "1:1: ",
+    "": "1:1: there is no statement",
+    "select " + "(" * 5_000 + "1" + ")" * 5_000: "1:1: is nested too deeply",
+    "select '" + "x" * (1 << 20) + "'": "1:1: 1,048,617 characters are too many; 500,000 are possible",
+}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[timely.Cluster]:
+    with timely.connect(workers=1, embedded=True) as cluster:
+        cluster.sql(
+            "create table t (a int not null, b string); create table u (a int not null, c int);"
+            "create table k (id int primary key, n int); create view v as select a from t;"
+            "insert into t values (1, 'one')"
+        )
+        yield cluster
+
+
+@pytest.mark.parametrize("text", WRONG, ids=lambda text: text[:40])
+def test_a_wrong_text_is_an_error_in_one_line_and_changes_nothing(cluster: timely.Cluster, text: str) -> None:
+    flows, epoch = cluster.flows(), cluster.flow("t").epoch
+    with pytest.raises(dd.SqlError) as refused:
+        cluster.sql("insert into t values (2, 'two');" + text if text else "")
+    message = str(refused.value).splitlines()[0]
+    shift = len("insert into t values (2, 'two');") if text else 0
+    place = re.match(r"<sql>:1:(\d+): ", message)
+    assert place is not None, message
+    moved = f"1:{max(1, int(place.group(1)) - shift)}: {message.split(': ', 1)[1]}"
+    assert moved.startswith(WRONG[text]), moved
+    assert (cluster.flows(), cluster.flow("t").epoch) == (flows, epoch)
+
+
+def test_errors_of_a_script_have_the_lines_of_the_script(cluster: timely.Cluster) -> None:
+    with pytest.raises(dd.SqlError, match=r"^<sql>:4:10: there is no column nope; there are: a, b"):
+        cluster.sql("-- a comment; with a semicolon\nselect ';' as s;\n\n  select nope\n  from t")
+
+
+def test_a_parameter_that_no_statement_has_is_refused(cluster: timely.Cluster) -> None:
+    with pytest.raises(dd.SqlError, match=r"the text has no parameter :other"):
+        cluster.sql("select * from t where a = :a", a=1, other=2)
+    with pytest.raises(dd.SqlError, match=r":a is a set that no constant has"):
+        cluster.sql("select * from t where a = :a", a={1})
+    with pytest.raises(timely.MisuseError, match=r"cluster\.sql takes a text"):
+        cluster.sql(7)  # type: ignore[arg-type]
+
+
+def test_if_exists_and_if_not_exists_do_nothing(cluster: timely.Cluster) -> None:
+    assert (
+        repr(cluster.sql("create table if not exists t (z int)"))
+        == "nothing to do: the table t is there already"
+    )
+    assert repr(cluster.sql("drop view if exists nowhere")) == "nothing to do: nothing of that name is there"

@@ -1,0 +1,229 @@
+"""Statements against embedded workers: what they do, what they return, and what stays when one is wrong.
+
+tables_*    rows that come, change and go
+views_*     are kept current, over tables, views, and what dataflows in Python export
+scripts_*   are read as a whole before anything is done
+fails_*     a row that fails in one view, and goes again
+shared_*    what another client sees
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+import differential as dd
+import timely
+
+SHOP = """
+create table orders (id int primary key, customer string not null, cents decimal(10, 2), day date);
+create table late (id int not null);
+create view paid as
+  select customer, sum(cents) as cents from orders
+  where not exists (select 1 from late where late.id = orders.id) group by customer;
+create materialized view large as select customer from paid where cents > 50;
+insert into orders values (1, 'ann', 120.5, '2020-01-02'), (2, 'bob', -30, null), (3, 'ann', 1, null)
+"""
+
+
+@pytest.fixture
+def cluster() -> Iterator[timely.Cluster]:
+    with timely.connect(workers=2, embedded=True) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def shop(cluster: timely.Cluster) -> timely.Cluster:
+    cluster.sql(SHOP)
+    return cluster
+
+
+def rows(cluster: timely.Cluster, text: str, **parameters: object) -> list[tuple[object, ...]]:
+    result = cluster.sql(text, **parameters)
+    assert isinstance(result, timely.client.statements.results.SqlResult)
+    return result.fetchall()
+
+
+def test_tables_with_a_key_keep_the_last_row_of_each(shop: timely.Cluster) -> None:
+    assert rows(shop, "select * from orders order by id desc") == [
+        (3, "ann", Decimal("1.00"), None),
+        (2, "bob", Decimal("-30.00"), None),
+        (1, "ann", Decimal("120.50"), dt.date(2020, 1, 2)),
+    ]
+    shop.sql("insert into orders (customer, id) values ('cy', 2)")
+    assert rows(shop, "select customer, cents from orders where id = 2") == [("cy", None)]
+    assert repr(shop.sql("delete from orders o where o.cents is null")) == "DELETE 1"
+    assert (
+        repr(shop.sql("update orders set cents = cents * 2, day = :day where id = 1", day=None)) == "UPDATE 1"
+    )
+    assert rows(shop, "select id, cents, day from orders order by 1") == [
+        (1, Decimal("241.00"), None),
+        (3, Decimal("1.00"), None),
+    ]
+
+
+def test_tables_without_a_key_have_a_row_as_often_as_it_was_inserted(shop: timely.Cluster) -> None:
+    shop.sql("insert into late values (1), (1), (2)")
+    assert rows(shop, "select id, count(*) from late group by id order by id") == [(1, 2), (2, 1)]
+    shop.sql("insert into late select id + 10 from late")
+    shop.sql("update late set id = id + 1 where id > 10")
+    shop.sql("delete from late where id = 1")
+    assert rows(shop, "select id from late order by id") == [(2,), (12,), (12,), (13,)]
+
+
+def test_views_are_kept_current_and_read_one_another(shop: timely.Cluster) -> None:
+    assert rows(shop, "select * from paid order by cents") == [
+        ("bob", Decimal("-30.00")),
+        ("ann", Decimal("121.50")),
+    ]
+    inserted = shop.sql("insert into late values (1)")
+    assert rows(shop, "select * from large") == []
+    changes = shop.flow("large").output("large").changes()
+    assert changes.to_pylist()[-1] == {"customer": "ann", "epoch": inserted.epoch, "diff": -1}
+
+
+def test_views_are_replaced_and_what_reads_them_is_made_again(shop: timely.Cluster) -> None:
+    shop.sql("create view all_of_it as select p.customer from paid as p join large using (customer)")
+    shop.sql("create or replace view paid as select customer, cents + 100 as cents from orders")
+    assert rows(shop, "select * from large order by 1") == [("ann",), ("ann",), ("bob",)]
+    assert len(rows(shop, "select * from all_of_it")) == 5
+    with pytest.raises(
+        dd.SqlError, match=r"^<view large>:1:\d+: there is no column cents; there are: customer"
+    ):
+        shop.sql("create or replace view paid as select customer from orders")
+    with pytest.raises(dd.SqlError, match=r"a cycle of views: paid would read large, which reads it$"):
+        shop.sql("create or replace view paid as select * from large")
+    assert len(rows(shop, "select * from all_of_it")) == 5
+    assert sorted(shop.flows().values()) == ["all_of_it", "large", "late", "orders", "paid"]
+
+
+def test_views_read_what_dataflows_in_python_export_and_the_other_way_round(shop: timely.Cluster) -> None:
+    def rates(flow: timely.Dataflow) -> None:
+        dd.input(flow, "rates", "customer: string, percent: int").export("rates")
+
+    flow = shop.install(rates)
+    flow.input("rates").insert([("ann", 10)])
+    flow.seal(through=shop.sql("insert into late values (9)").epoch)
+    shop.sql("create view rated as select percent * cents as p from paid join rates.rates using (customer)")
+    assert rows(shop, "select * from rated") == [(Decimal("1215.00"),)]
+
+    def reads(flow: timely.Dataflow) -> None:
+        dd.imported(flow, "rated", "rated", "p: decimal(38, 2)?").output("p")
+
+    reader = shop.install(reads)
+    with pytest.raises(dd.SqlError, match=r"the view rated is read by dataflow \d+ \(reads\)"):
+        shop.sql("drop view rated")
+    shop.sql("drop view rated cascade")
+    with pytest.raises(timely.UninstalledError):
+        reader.output("p").snapshot()
+
+
+def test_scripts_are_read_as_a_whole_before_anything_is_done(cluster: timely.Cluster) -> None:
+    with pytest.raises(dd.SqlError, match=r"<sql>:3:25: there is no column b; there are: a$"):
+        cluster.sql("create table t (a int);\ninsert into t values (1);\ncreate view v as select b from t")
+    assert cluster.flows() == {}
+    result = cluster.sql(
+        "create table t (a int); insert into t values (1); create view v as select a from t; "
+        "select * from v; drop view v; drop table t"
+    )
+    assert repr(result) == "DROP TABLE t" and cluster.flows() == {}
+
+
+def test_scripts_add_rows_of_neighbouring_statements_in_one_epoch(shop: timely.Cluster) -> None:
+    before = shop.sql("select 1").epoch
+    shop.sql("insert into late values (1); insert into orders values (7, 'dan', 1, null); select 1")
+    epochs = {row["epoch"] for row in shop.flow("paid").output("paid").changes(before + 1).to_pylist()}
+    assert len(epochs) == 1
+
+
+def test_shared_with_python_and_with_other_clients(shop: timely.Cluster) -> None:
+    flow = shop.flow("orders")
+    assert flow.note.startswith("-- SQL table, dialect spark\ncreate table orders")
+    flow.input("orders").upsert([(9, "eve", Decimal(5), None)])
+    flow.seal()
+    assert rows(shop, "select cents from paid where customer = 'eve'") == [(Decimal("5.00"),)]
+    other = timely.Cluster(shop._workers)
+    assert rows(other, "select count(*) from orders") == [(4,)]
+    assert rows(other, "show views") == [("large", "paid", ""), ("paid", "late, orders", "large")]
+    assert [row[:2] for row in rows(other, "show tables")] == [("late", "table"), ("orders", "table")]
+    assert rows(other, "show create view large")[0][0].startswith("create materialized view large")
+    assert rows(other, "describe orders")[0] == ("id", "int", "NOT NULL", "PRIMARY KEY")
+
+
+def test_parameters_are_never_read_as_sql(shop: timely.Cluster) -> None:
+    odd = "o'; drop table orders; --"
+    shop.sql("insert into orders values (:id, :name, :cents, :day)", id=5, name=odd, cents=Decimal("0.5"),
+             day=dt.date(2021, 1, 1))  # fmt: skip
+    assert rows(shop, "select id from orders where customer = :name", name=odd) == [(5,)]
+    assert rows(shop, "select id from orders where id in (:ids) order by id", ids=[5, 2]) == [(2,), (5,)]
+    shop.sql("create view mine as select id from orders where customer = :name", name=odd)
+    (text,) = rows(shop, "show create view mine")[0]
+    assert str(text).endswith(r"'o\'; drop table orders; --'")
+
+
+def test_subscribe_brings_the_answer_and_then_each_change(shop: timely.Cluster) -> None:
+    with shop.sql("subscribe to large") as changes:
+        each = iter(changes)
+        assert next(each)[1].to_pylist()[0]["customer"] == "ann"
+        epoch = shop.sql("insert into late values (1)").epoch
+        assert next(each)[1].to_pylist() == [{"customer": "ann", "epoch": epoch, "diff": -1}]
+    with shop.sql("subscribe (select count(*) as n from orders)") as changes:
+        each = iter(changes)
+        assert next(each)[1].to_pylist()[0]["n"] == 3
+        shop.sql("delete from orders where id = 1")
+        assert [(row["n"], row["diff"]) for row in next(each)[1].to_pylist()] == [(2, 1), (3, -1)]
+    assert len(shop.flows()) == 4
+
+
+def test_explain_shows_the_plan_and_what_stages_keep(shop: timely.Cluster) -> None:
+    assert "count=count()" in repr(shop.sql("explain select customer, count(*) from orders group by 1"))
+    kept = rows(shop, "explain analyze paid")
+    assert any("group by" in str(stage) and rows_kept for stage, _, rows_kept, _ in kept)
+    assert rows(shop, "explain analyze select * from paid")
+    assert len(shop.flows()) == 4
+
+
+def test_fails_in_one_view_of_three_until_the_row_goes(cluster: timely.Cluster) -> None:
+    cluster.sql("""
+        create table t (a int, b int); create view share as select a / b as q from t;
+        create view total as select sum(a) as a from t;
+        create view one as select a, (select b from t as o where o.a = t.a) as b from t;
+        insert into t values (6, 2), (8, 0)
+    """)
+    with pytest.raises(timely.TimelyError, match="division by zero|divided by zero|/ 0|zero"):
+        cluster.sql("select * from share")
+    assert rows(cluster, "select * from total") == [(14,)]
+    cluster.sql("insert into t values (6, 3)")
+    with pytest.raises(dd.NotEmptyError):
+        cluster.sql("select * from one")
+    cluster.sql("delete from t where b in (0, 3)")
+    assert rows(cluster, "select * from share") == [(3.0,)]
+    assert rows(cluster, "select * from one") == [(6, 2)] and rows(cluster, "select * from total") == [(6,)]
+
+
+def test_a_name_that_two_clients_create_at_once_is_made_once(
+    cluster: timely.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = timely.Cluster(cluster._workers)
+    install = cluster.install
+
+    def late(build: object, **arguments: object) -> timely.Flow:
+        other.sql("create table t (b string)")
+        return install(build, **arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(cluster, "install", late)
+    with pytest.raises(dd.SqlError, match="t exists already: another client has made it at the same time"):
+        cluster.sql("create table t (a int)")
+    assert list(cluster.flows().values()) == ["t"] and rows(cluster, "describe t")[0][0] == "b"
+
+
+def test_an_embedded_durable_cluster_has_rows_again_when_its_statements_are_run_again(tmp_path: Path) -> None:
+    for begun in range(2):
+        with timely.connect(workers=1, embedded=True, durable=tmp_path / "store") as cluster:
+            cluster.sql(SHOP.rpartition(";")[0])
+            assert len(rows(cluster, "select * from late")) == begun
+            cluster.sql("insert into late values (:id)", id=begun)

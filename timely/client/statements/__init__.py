@@ -1,0 +1,1 @@
+"""What statements of SQL return: rows, and changes that go on."""

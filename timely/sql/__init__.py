@@ -1,0 +1,1 @@
+"""`python -m timely.sql`: a prompt for SQL against a cluster."""
