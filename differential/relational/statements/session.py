@@ -197,18 +197,27 @@ class _Session:
 
 def _stages(counters: list[dict[str, object]]) -> pa.Table:
     """Return what each stage has done, and keeps, on all workers together."""
-    rows: dict[str, dict[str, int]] = {}
+    sums: dict[str, dict[str, float]] = {}
+    places: dict[str, str] = {}
     for flow in counters:
         stages = flow.get("stages")
-        for place, each in enumerate(stages if isinstance(stages, list) else []):
-            row = rows.setdefault(f"{place}. {each.get('name')}", dict.fromkeys(_COUNTED, 0))
-            for name in _COUNTED:
-                value = each.get(name)
-                row[name] += value if isinstance(value, int) else 0
-    columns: dict[str, pa.Array] = {"stage": pa.array(rows, pa.string())}
-    for name, title in _COUNTED.items():
-        columns[title] = pa.array([row[name] for row in rows.values()], pa.int64())
-    return pa.table(columns)
+        for number, each in enumerate(stages if isinstance(stages, list) else []):
+            name = f"{number}. {each.get('name')}"
+            places[name] = str(each.get("site"))
+            row = sums.setdefault(name, dict.fromkeys(_COUNTED, 0))
+            for counter in _COUNTED:
+                value = each.get(counter)
+                row[counter] += value if isinstance(value, int | float) else 0
+    columns = {"stage": pa.array(sums, pa.string()), "place": pa.array(places.values(), pa.string())}
+    for counter, title in _COUNTED.items():
+        columns[title] = pa.array([int(row[counter]) for row in sums.values()], pa.int64())
+    busy = [round(1_000 * row["busy_seconds"], 3) for row in sums.values()]
+    return pa.table(columns).set_column(2, "busy_ms", pa.array(busy, pa.float64()))
 
 
-_COUNTED = {"activations": "activations", "trace_rows": "rows_kept", "trace_bytes": "bytes_kept"}
+_COUNTED = {
+    "busy_seconds": "busy_ms",
+    "activations": "activations",
+    "trace_rows": "rows_kept",
+    "trace_bytes": "bytes_kept",
+}
