@@ -1,4 +1,4 @@
-"""Statements of SQL against a cluster: tables and views that all clients see, and what is asked of them.
+"""Statements of SQL against a cluster: tables and views that all clients see, and queries.
 
 scripts      a text → its statements, each with its place in the text
 parameters   values in place of :name

@@ -122,9 +122,7 @@ class Catalogue:
 
 
 class RunningDataflows:
-    """The dataflows of a cluster as a client knows them. Descriptions never change, so each is asked for
-    once.
-    """
+    """The dataflows of a cluster as a client knows them. Descriptions never change: one request for each."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

@@ -134,7 +134,7 @@ class _Session:
             rows.export(step.name, by=step.keys)
 
         # The next SELECT asks tables for their epochs. An embedded durable cluster that begins again
-        # wants to install all before it is asked for anything: see `_installed`, too.
+        # wants to install all before any other request: see `_installed`, too.
         through = max([0, *(flow.epoch - 1 for flow in self._running.tables)])
         self._installed(build, step.name, step).seal(through=through)
 
