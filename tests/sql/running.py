@@ -60,7 +60,7 @@ def _run(query: Query, names: list[str], stays: list[Stays], workers: int, seed:
         tables = {name: dd.input(flow, name, schema) for name, schema in TABLES.items()}
         query.build(tables).output("result")
         if "by sql" in names:
-            dd.sql(flow, query.in_order(), dialect="duckdb", **tables).output("by sql")
+            dd.sql(flow, query.in_order(), dialect="duckdb", clock=None, **tables).output("by sql")
 
     cluster = Cluster(build, workers, seed)
     for number, (name, row, first, last) in enumerate(stays):
