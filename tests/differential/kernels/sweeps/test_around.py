@@ -80,8 +80,8 @@ def test_stretches_have_the_changes_and_what_is_around_them(
     marked: list[Row],
 ) -> None:
     near, limit, blocks, distance, has_blocks, has_distance, is_whole = options
-    has_blocks = has_blocks or has_distance
-    blocks, distance = blocks if has_blocks else (-1, -1), distance if has_distance else (-1, -1)
+    blocks = blocks if has_blocks or has_distance else (-1, -1)
+    distance = distance if has_distance else (-1, -1)
     back, ahead = zip(near, blocks, distance, strict=True)
     trace = Trace(1, 2, 1 << 62)
     before: Counter[Row] = Counter()
@@ -102,14 +102,13 @@ def test_stretches_have_the_changes_and_what_is_around_them(
         )
     out, spans = stretch_rows(ready, trace.lines, marks, shape)
     delta = {tuple(line[:3]): line[4] for line in ready.T.tolist()}
-    seen: list[Row] = []
-    last_row: Row | None = None
+    seen, last_row = list[Row](), (-1, -1, -1)
     for first, end, of, mark, marks_from, marks_to, last, at_end, last_seeing in spans.T.tolist():
         key = int(ready[0, of])
         there = there_of(before, key)
         lines = out[:, first:end].T.tolist()
         stretch: list[Row] = [(key, line[0], line[1]) for line in lines]
-        assert stretch == sorted(set(stretch)) and (last_row is None or last_row < stretch[0])
+        assert stretch == sorted(set(stretch)) and last_row < stretch[0]
         last_row = stretch[-1]
         for row, line in zip(stretch, lines, strict=True):
             assert (line[2], line[3]) == (before[row], delta.get(row, 0))
@@ -122,10 +121,10 @@ def test_stretches_have_the_changes_and_what_is_around_them(
         for change in own:
             assert set(seen_before(there, change, ahead, back)) <= set(stretch)
         behind = sorted(map(mirrored, there))
-        seeing = least_before(behind, mirrored(own[-1]), max(back[0], limit), *back[1:])
-        wanted = seen_before(behind, mirrored(own[-1]), (max(back[0], limit), *back[1:]), ahead)
-        assert {mirrored(row) for row in wanted} <= set(stretch)
-        assert at_end or mirrored(min([mirrored(own[-1]), *seeing])) <= stretch[last_seeing - first]
+        last_change, reach = mirrored(own[-1]), (max(back[0], limit), *back[1:])
+        seeing = least_before(behind, last_change, *reach)
+        assert set(map(mirrored, seen_before(behind, last_change, reach, ahead))) <= set(stretch)
+        assert at_end or mirrored(min([last_change, *seeing])) <= stretch[last_seeing - first]
         assert not at_end or not there or there[-1] <= stretch[-1]
         if is_whole:
             assert at_end and set(there) <= set(stretch) and mark == -1
