@@ -142,6 +142,8 @@ def _statistic_of(call: AggregateCall, argument: Expr) -> Aggregate | None:
         assert isinstance(call.option, float)
         make = statistics.percentile if call.kind == "percentile" else statistics.percentile_disc
         return make(argument, call.option)
+    if call.kind == "collect" and call.by:
+        return dd.collect(argument, _orderings(call.by))
     if call.kind == "first":
         by = _orderings(call.by)
         if call.condition is not None:  # rows that do not count come last, and are null

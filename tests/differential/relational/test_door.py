@@ -479,6 +479,7 @@ def test_strong_filters_are_joined_to_their_neighbours_first_and_domains_come_la
 def test_dialects_differ_where_they_say_so() -> None:
     def build(flow: Dataflow) -> None:
         t = dd.input(flow, "t", "a: int, b: int")
+        e = dd.constant(flow, [(1, "x"), (2, "y")], "b: int, s: string?")
         for dialect in ("spark", "postgres", "duckdb"):
             dd.sql(flow, "select a / 2 as half, -a % 2 as rest from t", dialect=dialect, t=t).output(dialect)
         dd.sql(flow, "select a / b as q from t", dialect="duckdb", t=t).output("by zero")
@@ -486,6 +487,9 @@ def test_dialects_differ_where_they_say_so() -> None:
         dd.sql(flow, greatest, dialect="postgres", t=t).output("greatest")
         lists = "select array_agg(nullif(a, a)) as x, array_agg(a) filter (where a > 99) as y from t"
         dd.sql(flow, lists, dialect="duckdb", t=t).output("lists")
+        made = "select array_agg(b) as b, array_agg(distinct s) as s, list(s order by b desc) as o from e"
+        elements = f"with m as ({made}) select x + 1 as n, s, o from m, unnest(b) as u(x)"
+        dd.sql(flow, elements, dialect="duckdb", e=e).output("made")
         said = "percentile(b, 0.5) as x, listagg('z', '+') within group (order by b) as y, kurtosis(b) as z"
         dd.sql(flow, f"select {said}, skewness(b) as s, corr(a, b) as c from t", t=t).output("of Spark")
         with pytest.raises(SqlError, match="kurtosis_pop"):
@@ -501,6 +505,8 @@ def test_dialects_differ_where_they_say_so() -> None:
         assert dd.to_pylist(flow.output("postgres").snapshot()) == [{"half": 1, "rest": -1}]
         assert dd.to_pylist(flow.output("duckdb").snapshot()) == [{"half": 1.5, "rest": -1}]
         assert dd.to_pylist(flow.output("greatest").snapshot()) == [{"half": 1}]
+        elements = dd.to_pylist(flow.output("made").snapshot())
+        assert elements == [{"n": n, "s": ["x", "y"], "o": ["y", "x"]} for n in (2, 3)]
         (row,) = dd.to_pylist(flow.output("lists").snapshot())
         assert list(row.values()) == [[], []]  # DuckDB: a null, and null
         assert dd.to_pylist(flow.output("by zero").snapshot()) == [{"q": None}]

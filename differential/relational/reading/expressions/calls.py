@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from sqlglot import exp
 
-from ....columns.column_types import ColumnType, floating, integer
+from ....columns.column_types import ColumnType, floating, integer, list_type
 from ....columns.schema import Column, Schema
 from ....errors import ExpressionError
 from ....expressions.expression import Expr, LiteralValue, col, lit, when
@@ -99,7 +99,7 @@ def aggregate_parts(
     """Return the operands of an aggregate."""
     if isinstance(node, exp.IgnoreNulls):
         return aggregate_parts(text, node.this, kind, read, sort)
-    if kind in _ORDERED:
+    if kind in _ORDERED or (kind == "collect" and isinstance(node.this, exp.Order)):
         return _ordered_parts(text, node, kind, read, sort)
     if text.dialect == "duckdb" and isinstance(node, exp.Skewness | exp.Kurtosis):
         raise text.error(
@@ -168,6 +168,10 @@ def _ordered_parts(
             raise text.error(node, f"{text.written(node)} is of an ascending order here: leave out DESC")
         return AggregateParts(value, None, distinct, option=1 - share if descending else share)
     order = tuple(sort(each) for each in ordered)
+    if kind == "collect":
+        if distinct:
+            raise text.error(node, f"{text.written(node)}: with DISTINCT the order is that of the values")
+        return AggregateParts(value, None, False, order)
     if kind == "first":
         if not order or distinct:
             raise text.error(node, f"{text.written(node)} takes an order: first(x ORDER BY y)")
@@ -220,6 +224,9 @@ def type_of_call(kind: str, argument: Value | None, by: Value | None, *, is_dist
     if kind in _OF_ARGUMENT or kind in ("covar_pop", "covar_samp", "corr"):
         assert argument is not None
         return (argument.type if kind in _OF_ARGUMENT else floating).or_null()
+    if kind in ("collect", "collect_set"):
+        assert argument is not None
+        return list_type(argument.type)
     columns = [Column(name, each.type) for name, each in (("x", argument), ("by", by)) if each is not None]
     order = (SortKey(col["by"], False, False),) if by is not None else ()
     call = AggregateCall(
