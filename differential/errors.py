@@ -110,8 +110,8 @@ class RuleError(MisuseError):
 
 
 class SqlError(MisuseError):
-    """A SQL text cannot be read, names what is not there, or says what is not supported. The message is one
-    line, and begins with the place: file, line and column.
+    """A SQL text, or the plan of a function of DataFrames, cannot be read, names what is not there, or says
+    what is not supported. The message is one line, and begins with the place: file, line and column.
     """
 
 

@@ -36,6 +36,7 @@ _BYTES_OF_A_PROCESS = 2 << 30
 _WITH_SESSION = (
     "tests/spark/",
     "tests/sql/tpch/test_tpch_by_spark.py",
+    "tests/sql/tpch/test_tpch_by_plans.py",
     "tests/examples/test_interactions.py",
     "tests/examples/test_stray_times.py",
     "tests/timely/durable/answers/test_writing.py",

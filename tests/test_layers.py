@@ -131,6 +131,18 @@ WITHOUT_A_TEST_FILE = {
         for name in ("parameters", "reads", "showing", "writing")
     },
     **{
+        f"differential/relational/spark_plans/{name}.py": "spark/plans/test_frame_programs.py"
+        for name in (
+            *("casts", "plan_aggregates", "plan_door", "plan_expressions", "plan_leaves", "plan_nodes"),
+            *("plan_relations", "plan_scopes", "plan_types", "plan_windows", "spark_functions"),
+            "spark_times",
+        )
+    },
+    **{
+        f"timely/spark/plans/{name}.py": "spark/plans/test_planned.py"
+        for name in ("analysed", "left_out", "marking", "sites", "stand_ins")
+    },
+    **{
         f"differential/plan/nodes/{name}.py": "differential/plan/nodes/test_node.py"
         for name in ("effects", "leaves", "linear", "loops", "patterns", "stateful", "timed")
     },

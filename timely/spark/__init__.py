@@ -18,6 +18,7 @@ Read the files in this order, in which rows pass through them:
     frames.py                Arrow tables as DataFrames, with all their rows
     sink.py                  changes as Parquet, one commit for each epoch; output_folder.py guards the folder
     stopping.py              a signal ends a driver as an error does
+    plans/                   queries in Spark's words: SQL texts, functions of DataFrames
     jobs/                    all of it in one call: `timely.spark.run`
     scheduled/               workers as tasks of Spark: `timely.spark.cluster`
 """
@@ -39,8 +40,9 @@ if TYPE_CHECKING:
     from timely.spark.feeds.change_feed import change_feed
     from timely.spark.jobs.micro_batches import micro_batches
     from timely.spark.jobs.outputs import Epoch, to_callback, to_parquet, to_table
-    from timely.spark.jobs.run import run
+    from timely.spark.jobs.run import keep, run
     from timely.spark.jobs.spans import growing, sliding, tumbling
+    from timely.spark.plans.marking import dataframes
     from timely.spark.scheduled.starting import cluster
 
 __all__ = [
@@ -54,7 +56,9 @@ __all__ = [
     "SparkStartError",
     "change_feed",
     "cluster",
+    "dataframes",
     "growing",
+    "keep",
     "micro_batches",
     "run",
     "sliding",
@@ -82,7 +86,9 @@ _OFFERED = {
     "SparkStartError": "errors",
     "change_feed": "feeds.change_feed",
     "cluster": "scheduled.starting",
+    "dataframes": "plans.marking",
     "growing": "jobs.spans",
+    "keep": "jobs.run",
     "micro_batches": "jobs.micro_batches",
     "run": "jobs.run",
     "sliding": "jobs.spans",

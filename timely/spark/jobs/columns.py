@@ -26,7 +26,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from timely.client.tables import with_values
 from timely.spark.epochs import DIFF, EPOCH
-from timely.spark.errors import InputFormatError, OutputError
+from timely.spark.errors import InputFormatError, OutputError, first_line
 
 __all__ = ["SparkForm", "fitted_fields", "input_fields", "nested_types"]
 
@@ -176,6 +176,8 @@ class SparkForm:
     output: str
     nested: Mapping[str, pa.DataType]
     unpack: Callable[[bytes], object]
+    wanted: Mapping[str, pa.DataType] | None = None
+    """The types that columns have in Spark, where a query of DataFrames says so."""
 
     def of(self, table: pa.Table) -> pa.Table:
         """Return `table` with packed columns unpacked; the same table if it has none."""
@@ -186,6 +188,24 @@ class SparkForm:
             if field.metadata is not None and field.metadata.items() >= _ANY.items():
                 column = self._written_out(table.column(at), field.name)
                 table = table.set_column(at, pa.field(field.name, column.type, field.nullable), column)
+        return self._as_wanted(table)
+
+    def _as_wanted(self, table: pa.Table) -> pa.Table:
+        """Return the columns in the types that Spark's own answer has: 32 bits where it has 32."""
+        for at, column_field in enumerate(table.schema):
+            kind = None if self.wanted is None else self.wanted.get(column_field.name)
+            if kind is None or kind.equals(column_field.type):
+                continue
+            try:
+                column = table.column(at).cast(kind)
+            except pa.ArrowNotImplementedError:
+                continue
+            except pa.ArrowInvalid as error:
+                raise OutputError(
+                    f"output {self.output!r}: column {column_field.name!r} is {kind} in Spark, and a value "
+                    f"does not fit: {first_line(error)}"
+                ) from None
+            table = table.set_column(at, pa.field(column_field.name, kind, column_field.nullable), column)
         return table
 
     def _written_out(self, packed: pa.ChunkedArray, name: str) -> pa.Array:

@@ -187,6 +187,14 @@ class AnswerFeed:
         self.call_back()
         self.forget_committed()
 
+    def finish_epoch(self) -> None:
+        """Finish the sinks that are to be whole after each epoch."""
+        for output in self.outputs:
+            for sink in output.sinks:
+                if sink.each_epoch:
+                    self.screen.waits("Spark, to write snapshots")
+                    sink.finish(partial(self._snapshot, output))
+
     def call_back(self) -> None:
         """Call the callbacks for the epochs that are committed by now."""
         spent = self.screen.spent()
@@ -280,6 +288,7 @@ def follow(
         for epoch in chunk:
             value = None if values is None else values[epoch].as_py()
             answers.seal(epoch, value, layout.size(epoch), expected.get(epoch, ()))
+            answers.finish_epoch()
 
 
 def _negated(changes: pa.Table) -> pa.Table:

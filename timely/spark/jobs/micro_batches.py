@@ -214,6 +214,7 @@ class _Follower:
         for output in self.outputs:
             for sink in output.sinks:
                 sink.flush()
+        self.answers.finish_epoch()
         self.answers.call_back()
         self.answers.forget_committed()
         self.next = number + 1

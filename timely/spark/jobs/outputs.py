@@ -81,6 +81,7 @@ class ToTable:
 
     name: str
     keep: Keep
+    each_epoch: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,12 +107,13 @@ def to_parquet(
     return ToParquet(Path(folder), keep, dict(job or {}))
 
 
-def to_table(name: str, keep: Keep = "both") -> ToTable:
+def to_table(name: str, keep: Keep = "both", *, each_epoch: bool = False) -> ToTable:
     """Write tables of Spark's catalog, in Parquet at the location of the database of `name`: `name` (the
-    snapshot), `name`_changes, `name`_epochs.
+    snapshot), `name`_changes, `name`_epochs. With `each_epoch` the snapshot is written after each epoch, as
+    whole, and not only at the end.
     """
     _check_keep(keep)
-    return ToTable(name, keep)
+    return ToTable(name, keep, each_epoch)
 
 
 def to_callback(

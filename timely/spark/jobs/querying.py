@@ -41,6 +41,8 @@ from timely.spark.epochs import DIFF
 from timely.spark.errors import SparkLostError
 from timely.spark.feeds.change_feed import ChangeFeed, PlainFeed
 from timely.spark.once.fed import Fed
+from timely.spark.plans.marking import is_of_frames
+from timely.spark.plans.planned import query_of_frames
 from timely.spark.scheduled.starting import ScheduledCluster
 from timely.user_code.call_site import site_of
 from timely.wire.requests import Progress
@@ -82,14 +84,21 @@ class Query:
     identity: str
     frames: Mapping[str, DataFrame] = field(default_factory=dict)
     feeds: Mapping[str, PlainFeed] = field(default_factory=dict)
+    wanted: Mapping[str, Mapping[str, pa.DataType]] = field(default_factory=dict)
+    """For outputs of a query of DataFrames the types of their columns in Spark."""
 
     def forms(self) -> dict[str, SparkForm]:
         """Return for each output the converter of its tables to types that Spark has."""
-        nested = nested_types(self.fields)
+        nested, wanted = nested_types(self.fields), dict(self.wanted)
         unpack = cast(
             "Callable[[bytes], object]", _of_differential("differential.columns.symbols.packing:unpack")
         )
-        return {name: SparkForm(name, nested, unpack) for name in self.outputs}
+        forms = {}
+        for name in self.outputs:
+            types = wanted.get(name, {})
+            lists = {column: kind for column, kind in types.items() if pa.types.is_nested(kind)}
+            forms[name] = SparkForm(name, {**nested, **lists}, unpack, types)
+        return forms
 
 
 def query_of(query: object, inputs: Mapping[str, DataFrame | ChangeFeed], beside: Iterable[str]) -> Query:
@@ -100,6 +109,9 @@ def query_of(query: object, inputs: Mapping[str, DataFrame | ChangeFeed], beside
     """
     beside = list(beside)
     build: str | Builder
+    types: Sequence[Mapping[str, pa.DataType]] = ()
+    if is_of_frames(query):
+        query, types = _of_frames(query, inputs, beside)
     if callable(query) and not is_marked(query) and not _takes_a_dataflow(query, inputs):
         frames, feeds = _plain(inputs, beside, {})
         fields = {
@@ -109,7 +121,10 @@ def query_of(query: object, inputs: Mapping[str, DataFrame | ChangeFeed], beside
         build = cast("Builder", _of_differential(f"{_QUERIES}:as_builder")(query, fields, keys))
         with _noting(beside):
             description = _described(build, build.__name__)
-        return Query(build, build.__name__, fields, description.outputs, description.identity, frames, feeds)
+        wanted = dict(zip(description.outputs, types, strict=False))
+        return Query(
+            build, build.__name__, fields, description.outputs, description.identity, frames, feeds, wanted
+        )
     if isinstance(query, str) or is_marked(query):
         build = query if isinstance(query, str) else cast("Builder", query)
         called = build if isinstance(build, str) else build.__name__
@@ -125,6 +140,20 @@ def query_of(query: object, inputs: Mapping[str, DataFrame | ChangeFeed], beside
         for name, frame in frames.items()
     }
     return Query(build, called, fields, description.outputs, description.identity, frames, feeds)
+
+
+def _of_frames(
+    query: object, inputs: Mapping[str, DataFrame | ChangeFeed], beside: Sequence[str]
+) -> tuple[object, Sequence[Mapping[str, pa.DataType]]]:
+    """Return the function of collections that a SQL text, or a function of DataFrames, stands for, and the
+    types of the columns of each answer.
+    """
+    frames, feeds = _plain(inputs, beside, {})
+    fields = {
+        name: input_fields(name, frame, _left_out(name, beside, feeds)) for name, frame in frames.items()
+    }
+    planned = query_of_frames(query, frames, fields)
+    return planned.build, planned.types
 
 
 def _left_out(name: str, beside: Sequence[str], feeds: Mapping[str, PlainFeed]) -> list[str]:

@@ -23,6 +23,7 @@ from timely.spark.errors import InputFormatError
 from timely.spark.feeds.change_feed import ChangeFeed
 from timely.spark.lost import java_watched, own_errors_only, spark_errors_as
 from timely.spark.once.fed import Fed
+from timely.spark.plans.marking import dataframes
 from timely.user_code.short_traces import shortened_traces
 
 from .calendar import calendar_of
@@ -39,14 +40,14 @@ from .following import (
     last_committed,
     opened_outputs,
 )
-from .micro_batches import MicroBatches, follow_stream, stream_of
-from .outputs import Target, targets_of
+from .micro_batches import MicroBatches, follow_stream, micro_batches, stream_of
+from .outputs import Target, targets_of, to_table
 from .querying import Hosted, Workplace, installed, query_of
 from .result import Result
 from .shown import Screen
 from .spans import Window
 
-__all__ = ["run"]
+__all__ = ["keep", "run"]
 
 
 def run(  # noqa: PLR0913  # users give few of them, each by its name
@@ -68,12 +69,12 @@ def run(  # noqa: PLR0913  # users give few of them, each by its name
         answer.to_df().show()                                         # as of the last day
         answer.changes().show()                                       # columns, epoch, diff
 
-    query       a query as `Cluster.install` takes it. A function that takes a collection for each input, by
-                name: it is called in this process, and its plan is sent to the workers. A function of a
-                dataflow (its parameter is called dataflow or flow), or "module:function", that declares
-                inputs itself. Or collections that are built already. The query names its outputs by
-                `output(name)`, or returns them: one collection (the output "result"), a tuple ("result_0",
-                …), or a dict by names.
+    query       a SQL text over the inputs, as `spark.sql` reads it; a function of DataFrames that
+                `timely.spark.dataframes` marks; or a query as `Cluster.install` takes it: a function that
+                takes a collection for each input, by name; a function of a dataflow (its parameter is
+                called dataflow or flow), or "module:function", that declares inputs itself; or collections.
+                The query names its outputs by `output(name)`, or returns them: one collection or DataFrame
+                (the output "result"), a tuple ("result_0", …), or a dict by names.
     inputs      DataFrames by name. The collections take over their columns, types and nullability, without
                 the columns that `epochs`, `window` and `diff` name. A log of changes: `change_feed(df, …)`.
     epochs      a column whose different values, in their order, are the epochs. One of the inputs may be a
@@ -119,6 +120,44 @@ def run(  # noqa: PLR0913  # users give few of them, each by its name
             calendar = calendar_of(frames, epochs, window)
         job = Job(next(iter(frames.values())).sparkSession, fitted, calendar)
         return _follow_frames(job, frames, targets, diff, place, screen)
+
+
+def keep(
+    query: object,
+    inputs: Mapping[str, DataFrame | ChangeFeed],
+    table: str,
+    *,
+    every: str | None = None,
+    diff: str | None = None,
+    workers: int | timely.Cluster = 1,
+    durable: Path | str | None = None,
+    progress: bool = True,
+) -> Result:
+    """Keep the answer of a function of DataFrames in a table of Spark's catalog, while a stream runs.
+
+        def revenue(orders, rates):                                   # the job's own function
+            return orders.join(rates, "country").groupBy("country").agg(F.sum("cents"))
+
+        timely.spark.keep(revenue, {"orders": orders, "rates": rates}, "revenue", every="10 seconds")
+
+    query     the function, marked by `dataframes` or not; or a SQL text
+    inputs    DataFrames by name, one of them a structured stream
+    table     the table: whole after each micro-batch. `table`_changes has what each batch has changed
+    every     the least time from one batch to the next
+
+    The others are those of `run`, which does the work: started again, the job goes on behind its last commit.
+    It returns when the stream is stopped. Raises what `run` raises.
+    """
+    return run(
+        dataframes(query) if callable(query) else query,
+        inputs,
+        epochs=micro_batches(every),
+        diff=diff,
+        outputs=to_table(table, each_epoch=True),
+        workers=workers,
+        durable=durable,
+        progress=progress,
+    )
 
 
 def _check_window(window: object) -> None:

@@ -52,6 +52,9 @@ class Sink(Protocol):
     wants: int
     """The first epoch that it needs; those before are committed."""
 
+    each_epoch: bool
+    """It is finished after each epoch, and not only after the last one."""
+
     @property
     def committed(self) -> int:
         """Epochs before this one are committed."""
@@ -92,6 +95,7 @@ class MemorySink:
     """A sink in the driver's memory, for a run without outputs."""
 
     wants = 0
+    each_epoch = False
 
     def __init__(self, spark: SparkSession, nothing: pa.Table) -> None:
         """Args: `nothing`: a change log without rows."""
@@ -137,6 +141,8 @@ class FolderSink:
     """A sink of Parquet files below a folder; raises OutputError if they are of another job, or another
     input. `is_refused`: `check_before` has raised it.
     """
+
+    each_epoch = False
 
     def __init__(
         self, spark: SparkSession, folder: Path, keep: Keep, job: Mapping[str, object], calendar: Calendar
@@ -255,6 +261,7 @@ class TableSink(FolderSink):
         for suffix, part in _TABLES.items():  # check now: at the end the error would come after all the work
             _check_table(spark, self.name + suffix, folder / part)
         super().__init__(spark, folder, target.keep, job, calendar)
+        self.each_epoch = target.each_epoch
 
     def finish(self, snapshot: Callable[[], pa.Table]) -> None:
         """See `Sink`."""

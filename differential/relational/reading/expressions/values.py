@@ -101,7 +101,7 @@ def met(values: Sequence[Value]) -> list[Value]:
         target = timestamp
     elif len(kinds) == 1:
         kind = next(iter(kinds))
-        if kind not in ("decimal", "string"):
+        if kind not in ("decimal", "string", "array", "struct", "map"):
             target = ColumnType(kind)
     typed = next(each.type for each in values if not each.is_untyped and each.type.kind in kinds)
     result = []
