@@ -19,7 +19,7 @@ from ..reading.expressions.values import Value, as_type, computed, met
 from .casts import cast_to
 from .plan_nodes import PlanReadings, SparkNode
 from .plan_scopes import PlanRows, PlanScope, WaitingSubquery
-from .plan_types import constant_of, has_32_bits
+from .plan_types import UTC_NAMES, constant_of, has_32_bits
 from .spark_functions import SPARK_FUNCTIONS, SparkFunction
 from .spark_times import TIMES
 
@@ -139,7 +139,7 @@ class PlanExpressions:
         if kind in TIMES:
             self._readings.check(node, "timeZoneId", "dataType", "format")
             return TIMES[kind](node, lambda each: self.read(each, scope))
-        self._readings.check(node, "timeZoneId", "escapeChar", "name", "child", "legacySizeOfNull")
+        self._readings.check(node, "timeZoneId", "escapeChar", "name", "child")
         if node.text("escapeChar") not in ("", "\\"):
             raise self._readings.error(node, f"Spark's {kind}: another escape than \\ is not supported")
         if kind in _UNARY:
@@ -215,6 +215,12 @@ class PlanExpressions:
 
     def _cast(self, node: SparkNode, scope: PlanScope) -> Value:
         value = self.read(node.children[0], scope)
+        types = {str(node.fields["dataType"]), str(node.children[0].fields.get("dataType"))}
+        if value.type.kind == "timestamp" and "timestamp_ntz" in types:
+            if node.text("timeZoneId") not in UTC_NAMES:
+                raise ExpressionError(
+                    "times without a zone are in UTC here, and the session's zone is another"
+                )
         zone, is_try = node.text("timeZoneId"), bool(node.fields.get("isTry"))
         return cast_to(value, node.fields["dataType"], zone, is_try=is_try)
 

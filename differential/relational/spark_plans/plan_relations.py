@@ -478,7 +478,7 @@ class PlanRelations:
         return self._renamed(self._tables_of_with[number], [each.id for each in node.trees("output")], {})
 
     def _loop(self, node: SparkNode, outer: PlanScope | None) -> PlanRows:
-        self._readings.check(node, "id", "outputAttrIds", "limit", "maxDepth")
+        self._readings.check(node, "id", "outputAttrIds")
         anchor, number = self.by_place(self.read(node.children[0], outer)), node.fields["id"]
         assert isinstance(number, int)
         columns = tuple(self._names.attribute(each.label, each.type.or_null()) for each in anchor.attributes)

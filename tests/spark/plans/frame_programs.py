@@ -352,6 +352,55 @@ def two_aggregations(orders: DataFrame, customers: DataFrame) -> DataFrame:
     ).select("customer", "total", "city")  # fmt: skip
 
 
+def _sql(text: str, **frames: DataFrame) -> DataFrame:
+    spark = SparkSession.getActiveSession()
+    assert spark is not None
+    return spark.sql(text, None, **frames)
+
+
+def recursion(likes: DataFrame) -> DataFrame:
+    return _sql(
+        "WITH RECURSIVE up(x) AS (SELECT a FROM {likes} WHERE b = 0 UNION ALL "
+        "SELECT x + 1 FROM up WHERE x < 5) "
+        "SELECT x, count(*) AS n FROM up GROUP BY x",
+        likes=likes,
+    )
+
+
+def with_and_values(likes: DataFrame) -> DataFrame:
+    return _sql(
+        "WITH t AS (SELECT a, count(b) AS n FROM {likes} GROUP BY a), "
+        "v(a, name) AS (VALUES (1, 'one'), (2, NULL)) "
+        "SELECT x.a, y.n, v.name FROM t x JOIN t y ON x.n = y.n LEFT JOIN v ON v.a = x.a",
+        likes=likes,
+    )
+
+
+def lateral(likes: DataFrame, employees: DataFrame) -> DataFrame:
+    return _sql(
+        "SELECT * FROM {likes} l, LATERAL (SELECT count(*) AS n, max(salary) AS s FROM {employees} e "
+        "WHERE e.salary > l.a * 1000) m",
+        likes=likes,
+        employees=employees,
+    )
+
+
+def grouping_sets(employees: DataFrame) -> DataFrame:
+    return _sql(
+        "SELECT dept, boss, sum(salary) FILTER (WHERE bonus > 3) AS s, count(DISTINCT dept, boss) AS n "
+        "FROM {employees} GROUP BY GROUPING SETS ((dept, boss), (dept), ())",
+        employees=employees,
+    )
+
+
+def not_in(likes: DataFrame) -> DataFrame:
+    return _sql(
+        "SELECT a, b, a IN (SELECT b FROM {likes}) AS m FROM {likes} "
+        "WHERE a NOT IN (SELECT b FROM {likes} WHERE b > 2)",
+        likes=likes,
+    )
+
+
 PROGRAMS: dict[str, Callable[..., DataFrame]] = {  # type: ignore[explicit-any]  # of any DataFrames
     each.__name__: each
     for each in (
@@ -363,6 +412,7 @@ PROGRAMS: dict[str, Callable[..., DataFrame]] = {  # type: ignore[explicit-any] 
         share_of_total, case_when, fill_and_drop_nulls, drop_where_few, texts, numbers, dates,
         windows_of_time, exploded_words, word_count, positions, arrays, structs, pivot,
         pivot_of_two, unpivot, rollup, cube, decimals, constants_joined, text_query, transformed,
-        two_aggregations,
+        two_aggregations, recursion,
+        with_and_values, lateral, grouping_sets, not_in,
     )
 }  # fmt: skip

@@ -19,10 +19,11 @@ from spark.plans.frame_programs import COLUMNS, PROGRAMS
 import differential as dd
 import timely
 from timely.building.dataflow import Dataflow
+from timely.spark.frames import frame_of
 from timely.spark.plans.marking import dataframes
 from timely.spark.plans.planned import query_of_frames
 
-EPOCHS = 3
+EPOCHS = 2
 NAMES = ["ann", "bob", "eve", "kim", None]
 
 
@@ -107,7 +108,7 @@ def test_programs_come_to_what_spark_says_at_every_epoch(spark: SparkSession, ef
     tables = {name: rows_of(name, rng, 14) for name in COLUMNS}
 
     def frames() -> dict[str, DataFrame]:
-        return {name: spark.createDataFrame(rows, schemas[name]) for name, rows in tables.items()}
+        return {name: frame_of(spark, _table(rows, arrow[name])) for name, rows in tables.items()}
 
     first = frames()
     queries = {}

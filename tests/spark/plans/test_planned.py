@@ -90,6 +90,7 @@ REFUSED: dict[str, Callable[[DataFrame], DataFrame]] = {
     ),
     "a sample is another one each time": lambda orders: orders.sample(0.5),
     "asks for rows while it is read: count, collect": _of_rows,
+    "another escape than": lambda orders: orders.filter("customer LIKE '/_%' ESCAPE '/'"),
     "try_sum is not supported: write sum": lambda orders: orders.agg(F.try_sum("cents")),
     "Spark's TryAdd is not supported": lambda orders: orders.select(F.try_add("id", "id")),
     "32 bits": lambda orders: orders.select(F.col("cents").cast("float")),

@@ -1,8 +1,8 @@
 """What Spark's JSON of a plan leaves out, asked of the plan itself.
 
-JSON has null for the projections of an Expand, the values of a pivot, and for the mode of a cast: it does not
-tell `try_cast` from `cast`. So the tree of JSON and the tree in Java are walked together, wherever there is
-such a part.
+JSON has null for the projections of an Expand, the values of a pivot, the escape of a LIKE, and the mode of a
+cast: it does not tell `try_cast` from `cast`. So the tree of JSON and the tree in Java are walked together,
+wherever there is such a part.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ def completed_expressions(node: JsonNode, java: JavaTree, plans: _Plans) -> None
         node.fields["projections"] = [[_of_java(each, plans) for each in row] for row in projections]
         return
     lists = list(_expression_lists(node.fields))
-    if not any(nested(each).has("Cast", "Sum", "Average", "PivotFirst", *SUBQUERIES) for _, _, each in lists):
+    sought = ("Cast", "Sum", "Average", "PivotFirst", "Like", "ILike", *SUBQUERIES)
+    if not any(nested(each).has(*sought) for _, _, each in lists):
         return
     expressions = list(java_items(java.expressions()))
     if len(expressions) != len(lists):
@@ -128,7 +129,7 @@ def _completed(node: JsonNode, java: JavaTree, plans: _Plans) -> JsonNode:
 
 
 def _complete(node: JsonNode, java: JavaTree, plans: _Plans, *, has_try: bool) -> None:
-    sought = ("PivotFirst", *SUBQUERIES, *(("Cast", "Sum", "Average") if has_try else ()))
+    sought = ("PivotFirst", "Like", "ILike", *SUBQUERIES, *(("Cast", "Sum", "Average") if has_try else ()))
     if not node.has(*sought):
         return
     if node.kind in SUBQUERIES:
@@ -136,6 +137,8 @@ def _complete(node: JsonNode, java: JavaTree, plans: _Plans, *, has_try: bool) -
     elif node.kind == "PivotFirst":
         node.fields["pivotColumnValues"] = [_shown(each) for each in java_items(java.pivotColumnValues())]
         node.fields["pivotType"] = node.children[0].fields["dataType"]
+    elif node.kind in ("Like", "ILike"):
+        node.fields["escapeChar"] = str(java.escapeChar())
     elif node.kind == "Cast" and has_try:
         node.fields["isTry"] = str(java.evalMode()) == "TRY"
     elif node.kind in ("Sum", "Average") and has_try and str(java.prettyName()).startswith("try_"):

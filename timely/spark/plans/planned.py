@@ -17,7 +17,7 @@ from typing import Final, TypeAlias, cast
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_type
 
@@ -37,6 +37,7 @@ __all__ = ["PlannedQuery", "query_of_frames"]
 _COLLECTION: Final = "differential.relational.spark_plans.plan_door:collection_of_plan"
 _OF_SPARK: Final = re.compile(r"[/\\](pyspark|py4j)[/\\]")
 _ANSI: Final = "spark.sql.ansi.enabled"
+_UTC: Final = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00", "Etc/GMT")
 _Made: TypeAlias = Callable[
     [list[Fields], Mapping[str, object], tuple[str, int], Callable[[str], str]], object
 ]
@@ -67,6 +68,7 @@ def query_of_frames(
             f"{_ANSI} is false: a cast or a division that fails would be null in Spark, and is an error of "
             "its row here. Set it to true, and write try_cast or try_divide for null"
         )
+    _check_zone(spark, fields)
     called, site = _called(query)
     stand_ins = {name: stand_in(spark, name, fields[name]) for name in inputs}
     last_rdd = cast("int", spark.sparkContext._jsc.sc().newRddId())
@@ -90,6 +92,18 @@ def query_of_frames(
 
     collections_of.__name__ = collections_of.__qualname__ = called
     return PlannedQuery(collections_of, [_types(each) for each in answers.values()])
+
+
+def _check_zone(spark: SparkSession, fields: Mapping[str, T.StructType]) -> None:
+    """Raise MisuseError for times without a zone in a session of another zone than UTC."""
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    for name, columns in fields.items():
+        for field in columns.fields:
+            if isinstance(field.dataType, T.TimestampNTZType) and zone not in _UTC:
+                raise MisuseError(
+                    f"input {name!r}: column {field.name!r} is a time without a zone, which is read as UTC, "
+                    f"and spark.sql.session.timeZone is {zone}: cast it to timestamp, or set the zone to UTC"
+                )
 
 
 def _types(frame: DataFrame) -> dict[str, pa.DataType]:
