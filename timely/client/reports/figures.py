@@ -173,7 +173,7 @@ def _stages(
             max(0.0, _number(new.get("busy_seconds")) - _number(old.get("busy_seconds"))) / seconds
             for old, new in _paired(of_old, of_new)
         ]
-        kept = [each for new in of_new for each in (new, *_entries(new, "arrangements"))]
+        keepers = [each for new in of_new for each in (new, *_entries(new, "arrangements"))]
         yield StageFigures(
             number,
             stage,
@@ -184,8 +184,8 @@ def _stages(
             max(busy) * len(busy) / sum(busy) if sum(busy) else 1.0,
             came[stage] / seconds,
             sum(_int(new.get("rows_waiting")) for new in of_new),
-            sum(_int(each.get("trace_rows")) + _int(each.get("rows")) for each in kept),
-            sum(_int(each.get("trace_bytes")) + _int(each.get("bytes")) for each in kept),
+            sum(_int(each.get("trace_rows")) + _int(each.get("rows")) for each in keepers),
+            sum(_int(each.get("trace_bytes")) + _int(each.get("bytes")) for each in keepers),
         )
 
 

@@ -49,8 +49,8 @@ _HEADER: Final = f"{'busy s':>10}{'skew':>7}{'waiting':>10}{'kept rows':>13}{'ke
 
 
 def _figures(stage: StageFigures) -> str:
-    kept = f"{stage.kept_rows:>13,}{stage.kept_bytes:>14,}"
-    return f"{stage.busy:>10.3f}{stage.skew:>7.2f}{stage.waiting:>10,}{kept}  "
+    columns = f"{stage.kept_rows:>13,}{stage.kept_bytes:>14,}"
+    return f"{stage.busy:>10.3f}{stage.skew:>7.2f}{stage.waiting:>10,}{columns}  "
 
 
 def _rows_between(told: Sequence[Value]) -> Mapping[tuple[int, int], int]:
