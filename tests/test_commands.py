@@ -33,6 +33,7 @@ def test_commands_are_those_that_the_documents_name() -> None:
         "progress.check",
         "timely.durable",
         "timely.keys",
+        "timely.metrics",
         "timely.spark.archive",
         "timely.sql",
         "timely.top",

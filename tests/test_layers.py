@@ -56,7 +56,7 @@ ROOMS = {
         "running",
         "worker",
         "client",
-        "spark sql testing top why",
+        "metrics spark sql testing top why",
     ],
     "differential": [
         "other_packages",

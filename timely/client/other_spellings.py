@@ -33,7 +33,7 @@ _SEAL: Final = "seal(), which completes the open epoch of all inputs; seal(throu
 _ENTER: Final = "input('name').insert(rows)"
 _READ: Final = "output('name').snapshot(), or .changes(), or .follow()"
 _EXPLAIN: Final = (
-    "print(dd.explain(dataflow)) at the end of the query; arrangements() says what is kept for whom"
+    "print(explain()) for the stages that run; print(dd.explain(dataflow)) in the query for its plan"
 )
 _PROBE: Final = "probe('name').less_than(time), of a probe that dataflow.probe(name, stream) has placed"
 _WORKS: Final = "nothing: workers work by themselves; wait for an epoch by "
@@ -80,7 +80,7 @@ OF_FLOWS: Final = Spellings(
         **dict.fromkeys(("remove", "delete"), "input('name').remove(rows)"),
         **dict.fromkeys(("snapshot", "changes", "follow", "read", "collect", "to_pandas", "result"), _READ),
         **dict.fromkeys(("close", "stop", "cancel", "shutdown", "kill", "terminate"), _END),
-        **dict.fromkeys(("explain", "plan", "describe"), _EXPLAIN),
+        **dict.fromkeys(("plan", "describe"), _EXPLAIN),
         **dict.fromkeys(("step_while", "step_or_park", "Sync", "Join"), f"{_WORKS}wait(epoch)"),
         "Activate": "nothing: it runs since cluster.install(build)",
         **dict.fromkeys(("less_than", "less_equal", "done", "probes"), _PROBE),

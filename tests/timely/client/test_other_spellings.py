@@ -43,7 +43,7 @@ def flow() -> Iterator[Flow]:
         ("insert", "input('name').insert(rows)"),
         ("snapshot", "output('name').snapshot()"),
         ("stop", "uninstall()"),
-        ("explain", "dd.explain(dataflow)"),
+        ("plan", "dd.explain(dataflow)"),
         ("stats", "cluster.stats()"),
     ],
 )
