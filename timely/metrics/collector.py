@@ -23,7 +23,7 @@ from .epochs import epoch_seconds, reader_lags, rows_at_inputs
 __all__ = ["ClusterCollector"]
 
 _FRESH_SECONDS: Final = 0.2
-"""Who asks so soon after another one gets the same answer: several servers may scrape at once."""
+"""A server that asks so soon after another one gets the same answer."""
 
 _FLOW: Final = ["dataflow", "number"]
 _FLOW_WORKER: Final = ["dataflow", "number", "worker"]
@@ -33,7 +33,7 @@ _STAGE_WORKER: Final = ["dataflow", "number", "stage", "name", "worker"]
 class ClusterCollector(Collector):
     """Asks a cluster when it is scraped.
 
-    ask     returns what `cluster.stats()` does; raises TimelyError if the cluster cannot be asked
+    ask     returns what `cluster.stats()` does; raises TimelyError if it does not answer
     stages  also give metrics for each stage, of which there may be very many
     """
 
@@ -49,7 +49,7 @@ class ClusterCollector(Collector):
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics; if the cluster cannot be asked, only that it is not up."""
+        """Yield all metrics; if the cluster does not answer, only that it is not up."""
         with self._lock:
             if time.monotonic() - self._asked >= _FRESH_SECONDS:
                 try:
@@ -138,14 +138,14 @@ def _of_dataflows(stats: Stats, flows: Sequence[DataflowFigures]) -> Iterator[Me
 def _of_dataflows_by_worker(by_worker: Sequence[Figures]) -> Iterator[Metric]:
     rows = CounterMetricFamily("naiad_rows", "Rows that entered by inputs", labels=_FLOW_WORKER)
     busy = CounterMetricFamily("naiad_busy_seconds", "Time that stages have worked", labels=_FLOW_WORKER)
-    kept = GaugeMetricFamily("naiad_kept_bytes", "Of rows that stages keep", labels=_FLOW_WORKER)
+    storage = GaugeMetricFamily("naiad_kept_bytes", "Of rows that stages keep", labels=_FLOW_WORKER)
     for shown in by_worker:
         for flow in shown.dataflows:
             labels = [flow.name, str(flow.dataflow), str(shown.workers[0].worker)]
             rows.add_metric(labels, flow.rows)
             busy.add_metric(labels, flow.busy)
-            kept.add_metric(labels, flow.kept_bytes)
-    yield from (rows, busy, kept)
+            storage.add_metric(labels, flow.kept_bytes)
+    yield from (rows, busy, storage)
 
 
 def _of_stages(by_worker: Sequence[Figures]) -> Iterator[Metric]:
@@ -156,7 +156,9 @@ def _of_stages(by_worker: Sequence[Figures]) -> Iterator[Metric]:
     waiting = GaugeMetricFamily(
         "naiad_stage_rows_waiting", "Rows in front of the stage", labels=_STAGE_WORKER
     )
-    kept = GaugeMetricFamily("naiad_stage_kept_bytes", "Of rows that the stage keeps", labels=_STAGE_WORKER)
+    storage = GaugeMetricFamily(
+        "naiad_stage_kept_bytes", "Of rows that the stage keeps", labels=_STAGE_WORKER
+    )
     for shown in by_worker:
         names = {flow.dataflow: flow.name for flow in shown.dataflows}
         for stage in shown.stages:
@@ -167,8 +169,8 @@ def _of_stages(by_worker: Sequence[Figures]) -> Iterator[Metric]:
             busy.add_metric(labels, stage.busy)
             rows.add_metric(labels, stage.rows)
             waiting.add_metric(labels, stage.waiting)
-            kept.add_metric(labels, stage.kept_bytes)
-    yield from (busy, rows, waiting, kept)
+            storage.add_metric(labels, stage.kept_bytes)
+    yield from (busy, rows, waiting, storage)
 
 
 def _used(told: object, name: str) -> float:

@@ -1,4 +1,4 @@
-"""Two answers of `cluster.stats()` as figures: who works how much, what waits, how late epochs are.
+"""Two answers of `cluster.stats()` as figures: how much each stage works, what waits, how late epochs are.
 
 What workers count only grows, so the difference of two answers is what has happened between them. The shares
 of all workers are put together: times and rows are summed up, and the skew says how unevenly they lie.

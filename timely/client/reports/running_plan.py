@@ -1,4 +1,4 @@
-"""The stages of a dataflow as they run, as a text; with what each has done, if that is asked for."""
+"""The stages of a dataflow as they run, as a text; with what each has done, if a user wants that."""
 
 from __future__ import annotations
 
