@@ -277,7 +277,7 @@ CALLS = [
         reads={"epoch": "0"},
     ),
     Advised(
-        "flow.input('numbers').insert([(1,)])\nflow.seal()\nflow.output('numbers').«collect()»",
+        "flow.input('numbers').insert([(1,)])\nflow.seal()\nflow.output('numbers').«fetch()»",
         r"Write instead: (snapshot\(\)) for",
         [1],
     ),

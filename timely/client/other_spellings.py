@@ -25,7 +25,8 @@ __all__ = [
 
 _ROWS: Final = (
     "snapshot() for all rows, or changes() for those that this client has not read yet: tables of Arrow, "
-    "which have to_pylist(); to_pylist(), to_arrow() and to_pandas() of the output are those of the snapshot"
+    "which have to_pylist(); to_pylist(), to_arrow(), to_pandas() and show() of the output are those of the "
+    "snapshot"
 )
 _FOLLOW: Final = "follow(): for epoch, changes in output.follow()"
 _INSERT: Final = "insert(rows), a list of tuples or dicts, or a table; then flow.seal()"
@@ -41,10 +42,11 @@ _END: Final = "uninstall(), which ends the dataflow; input('name').close() ends 
 
 OF_OUTPUTS: Final = Spellings(
     {
-        **dict.fromkeys(("toPandas", "toArrow", "to_polars", "df"), _ROWS),
-        **dict.fromkeys(
-            ("collect", "read", "get", "fetch", "show", "rows", "result", "table", "values"), _ROWS
-        ),
+        "toPandas": Same("to_pandas"),
+        "toArrow": Same("to_arrow"),
+        "collect": Same("to_pylist"),
+        "df": _ROWS,
+        **dict.fromkeys(("read", "get", "fetch", "rows", "result", "table", "values"), _ROWS),
         **dict.fromkeys(("count", "num_rows", "to_df", "to_dict", "take", "head", "data", "read_all"), _ROWS),
         **dict.fromkeys(("subscribe", "watch", "listen", "poll", "stream", "iter", "foreach"), _FOLLOW),
         **dict.fromkeys(("extract", "recv", "try_recv", "next", "Subscribe"), "changes(), or follow()"),

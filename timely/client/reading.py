@@ -16,7 +16,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from math import isnan
 from operator import index
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import numpy as np
@@ -31,14 +31,16 @@ from ..operators.failures import Without
 from ..operators.outputs.output_log import check_kept
 from ..user_code.offered import Offered
 from ..user_code.short_traces import answers_misfits, in_short, short_lookup, shortened_traces
-from ..wire.arrow import int64s_of, to_pandas
+from ..wire.arrow import int64s_of, to_pandas, to_polars
 from ..wire.requests import Describe, Progress, Read, Value
 from .installed import Installed
 from .other_spellings import OF_OUTPUTS, of_snapshot
+from .statements.drawing import drawn
 from .tables import accumulated, at_epoch, expanded, merged_changes, records_of, with_values
 
 __all__ = ["FlowOutput", "epoch_of", "seconds_of"]
 
+_ROWS_SHOWN = 20
 _SNAPSHOTS_MAX = 5
 _PULSE_SECONDS = READER_SECONDS_MAX / 60
 """How often a client that follows a quiet output sends a request, so that workers keep its position."""
@@ -67,7 +69,10 @@ class FlowOutput(Offered):
     if not TYPE_CHECKING:
 
         @short_lookup
-        def __getattr__(self, name: str) -> NoReturn:
+        def __getattr__(self, name: str) -> object:
+            same = OF_OUTPUTS.same(self, name)
+            if same is not None:
+                return same
             missing = f"an output of a flow has no {name!r}"
             raise AttributeError(OF_OUTPUTS.message(missing, name, dir(FlowOutput)))
 
@@ -235,6 +240,16 @@ class FlowOutput(Offered):
     def to_pandas(self, *, timeout: float | None = None) -> object:
         """Return the rows of `snapshot()` as a DataFrame of pandas, which must be installed."""
         return to_pandas(self.snapshot(timeout=timeout))
+
+    def to_polars(self, *, timeout: float | None = None) -> object:
+        """Return the rows of `snapshot()` as a DataFrame of Polars; raise `MisuseError` if that is not
+        installed.
+        """
+        return to_polars(self.snapshot(timeout=timeout))
+
+    def show(self, rows: int = _ROWS_SHOWN, *, timeout: float | None = None) -> None:
+        """Print `snapshot()` as a table: up to so many rows, and how many there are."""
+        print(drawn(self.snapshot(timeout=timeout), rows))  # noqa: T201
 
     @staticmethod
     def epoch_of(snapshot: pa.Table) -> int:

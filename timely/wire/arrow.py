@@ -12,7 +12,7 @@ functions in tables would import it for queries that call none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..errors import MisuseError
 from ..thresholds import ARROW_VALUES_MIN
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ __all__ = [
     "stored",
     "text_array",
     "to_pandas",
+    "to_polars",
     "validity_of",
     "write_short_numbers",
 ]
@@ -66,6 +68,21 @@ def to_pandas(table: pa.Table) -> object:
         if isinstance(kind, pa.BaseExtensionType):
             frame[name] = _objects(table.column(name).to_pylist())
     return frame
+
+
+class _Frames(Protocol):
+    """The one function of Polars that is used here."""
+
+    from_arrow: Callable[[pa.Table], object]
+
+
+def to_polars(table: pa.Table) -> object:
+    """Return a table as a DataFrame of Polars; raise MisuseError if that is not installed."""
+    try:
+        polars = cast("_Frames", import_module("polars"))
+    except ModuleNotFoundError:
+        raise MisuseError("to_polars needs polars, which is not installed: pip install polars") from None
+    return polars.from_arrow(table)
 
 
 def _objects(values: list[object]) -> npt.NDArray[np.object_]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 
@@ -79,7 +80,7 @@ def test_an_output_and_an_input_are_no_attributes_of_a_flow_but_named_as_what_th
 
 
 def test_inputs_and_outputs_say_what_to_write(flow: Flow) -> None:
-    for name in ("toPandas", "collect", "read"):
+    for name in ("fetch", "rows", "read"):
         with pytest.raises(AttributeError, match=rf"output .* no '{name}'. Write instead: snapshot\(\)"):
             getattr(flow.output("out"), name)
     with pytest.raises(AttributeError, match=r"input .* no 'send'. Write instead: insert\(rows\)"):
@@ -87,6 +88,23 @@ def test_inputs_and_outputs_say_what_to_write(flow: Flow) -> None:
     for each in (flow, flow.input("in"), flow.output("out")):
         with pytest.raises(AttributeError, match="no 'nonsense'$"):
             getattr(each, "nonsense")  # noqa: B009
+
+
+def test_outputs_are_read_as_frames_of_other_libraries_are(
+    flow: Flow, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow.input("in").insert([(2,), (1,), (3,)])
+    flow.seal()
+    out = flow.output("out")
+    assert out.collect() == out.to_pylist() == [{"a": 1}, {"a": 2}, {"a": 3}]  # type: ignore[attr-defined]
+    assert list(out.toPandas()["a"]) == out.to_polars()["a"].to_list() == [1, 2, 3]  # type: ignore[attr-defined, index]
+    assert out.toArrow().equals(out.snapshot())  # type: ignore[attr-defined]
+    out.show()
+    out.show(1)
+    assert capsys.readouterr().out == "a\n-\n1\n2\n3\n(3 rows)\na\n-\n1\n(3 rows, 2 not shown)\n"
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(MisuseError, match="to_polars needs polars, which is not installed: pip install pol"):
+        out.to_polars()
 
 
 @pytest.mark.parametrize(

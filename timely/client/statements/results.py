@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Protocol, Self, cast
+from typing import Self
 
 import pyarrow as pa
 
 from ...errors import MisuseError, TimelyError
 from ...user_code.short_traces import in_short
-from ...wire.arrow import to_pandas
+from ...wire.arrow import to_pandas, to_polars
 from .drawing import drawn
 
 __all__ = ["SqlChanges", "SqlResult"]
 
 _ROWS_SHOWN = 20
 _ROWS_IN_REPR = 40
-
-
-class _Frames(Protocol):
-    """The one function of Polars that is used here."""
-
-    from_arrow: Callable[[pa.Table], object]
 
 
 @in_short
@@ -82,11 +75,7 @@ class SqlResult:
 
     def to_polars(self) -> object:
         """Return the rows as a DataFrame of Polars, which must be installed."""
-        try:
-            polars = cast("_Frames", importlib.import_module("polars"))
-        except ModuleNotFoundError:
-            raise MisuseError("to_polars needs polars, which is not installed: pip install polars") from None
-        return polars.from_arrow(self.to_arrow())
+        return to_polars(self.to_arrow())
 
     def show(self, rows: int = _ROWS_SHOWN) -> None:
         """Print the rows as a table, up to so many; or the status."""
