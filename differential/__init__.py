@@ -307,6 +307,7 @@ from differential.linear.shapes import clock, session, sliding, tumbling
 from differential.other_spellings.table import FUNCTIONS as _FUNCTIONS
 from differential.plan.explaining import explain
 from differential.relational.door import sql
+from differential.relational.texts_of_expressions import expr
 from differential.skew.balance import Balance
 from differential.warming import warm
 from timely.user_code.short_traces import short_lookup as _short_lookup
@@ -327,7 +328,7 @@ __all__ = [
     "count_if", "covar_pop", "covar_samp", "crc32", "create_map", "cume_dist", "date", "date_add",
     "date_diff", "date_format", "date_part", "date_trunc", "datediff", "day", "day_of_week", "dayname",
     "dayofmonth", "dayofweek", "dayofyear", "decimal", "degrees", "dense_rank", "element_at", "endswith",
-    "exp", "explain", "expm1", "extract", "first", "first_value", "flatten", "floating", "floor",
+    "exp", "explain", "expm1", "expr", "extract", "first", "first_value", "flatten", "floating", "floor",
     "format_number", "from_json", "from_stream", "from_unixtime", "from_utc_timestamp", "get",
     "get_json_object", "greatest", "grouping", "grouping_id", "hash", "hex", "hour", "hypot", "if_else",
     "imported", "initcap", "input", "instr", "integer", "isnan", "isnull", "iterate", "join_all",

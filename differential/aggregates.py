@@ -30,7 +30,7 @@ when read: the order in which rows came does not matter, and removed rows leave 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, NoReturn, get_args
 
 from differential.columns.column_types import ColumnType, floating, integer
@@ -41,6 +41,7 @@ from differential.expressions.expression import ColumnRef, Expr, Ordering
 from differential.expressions.functions.refusals import check_no_bool
 from differential.expressions.literals import NoValue
 from differential.expressions.orders import By, orderings
+from differential.expressions.pending import over_schema
 from differential.other_spellings import of_another_library, written_as
 from timely.user_code.call_site import call_site
 from timely.user_code.offered import Offered
@@ -171,6 +172,7 @@ class _OfGroup(Offered, NoValue):
             "name",
             "of",
             "option",
+            "over",
             "second",
             "type_in",
             "written",
@@ -248,6 +250,18 @@ class Aggregate(_OfGroup):
                 f"{self.describe()}.alias({name!r:.60}): a name is text, as in alias('total')"
             )
         return NamedAggregate(name, self)
+
+    def over(self, schema: Schema) -> Aggregate:
+        """Return the aggregate with its expressions as they are over the columns of `schema`."""
+        parts = (self.argument, self.second, *(order.expr for order in self.by))
+        if not any(isinstance(part, Expr) and part.is_pending for part in parts):
+            return self
+        argument = self.argument if self.argument is None else over_schema(self.argument, schema)
+        second = over_schema(self.second, schema) if isinstance(self.second, Expr) else self.second
+        by = tuple(replace(order, expr=over_schema(order.expr, schema)) for order in self.by)
+        if isinstance(argument, ColumnRef):
+            return replace(self, column=argument.name, argument=None, second=second, by=by)
+        return replace(self, argument=argument, second=second, by=by)
 
     @property
     def columns(self) -> frozenset[str]:

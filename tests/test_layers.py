@@ -105,6 +105,8 @@ WITHOUT_A_TEST_FILE = {
     "differential/kernels/compiled_loops/round_layout.py": (
         "differential/kernels/compiled_loops/test_rounds.py"
     ),
+    "differential/expressions/pending.py": "differential/relational/test_texts_of_expressions.py",
+    "differential/relational/reading/texts_read.py": ("differential/relational/test_texts_of_expressions.py"),
     "differential/plan/decoding.py": "differential/plan/test_encoding.py",
     **{
         f"differential/relational/{name}.py": "differential/relational/test_door.py"

@@ -182,7 +182,10 @@ class Grouped(GroupSpellings[C], Generic[C]):
         however large the group; min and max logarithmic work. Rust: `reduce`, `count`, `threshold`; PySpark:
         `groupBy(…).agg(…)`. Law: at every time the answer is that of the collection at that time.
         """
-        aggregates = named_aggregates(unnamed, aggregates)
+        over = self.collection.schema
+        aggregates = {
+            name: aggregate.over(over) for name, aggregate in named_aggregates(unnamed, aggregates).items()
+        }
         for name, aggregate in aggregates.items():
             if aggregate.kind in OF_SETS:
                 raise SchemaError(

@@ -12,8 +12,9 @@ from ..columns.column_types import ColumnType, integer
 from ..columns.schema import Column, Schema, SchemaSpec
 from ..errors import SchemaError
 from ..expressions.expression import ColumnRef, Expr, ExprLike, as_condition, col, lit
+from ..expressions.pending import SqlExpr, over_schema
 from ..linear.placing import UNIT
-from ..other_spellings import written_as, written_condition
+from ..other_spellings import written_as
 from ..plan.nodes import ReduceFunction
 from ..skew.balance import Balance
 from .balanced.balancing import AnyBalance, Routed
@@ -62,8 +63,8 @@ class JoinOperators(SetOperators):
         how        inner: pairs only · left, right, outer: and rows of the left, right, either side that are
                    in no pair, with nulls · semi, anti: rows of the left that are in a pair, in none · cross:
                    all pairs, without `on`
-        where      a condition over the columns of pairs beside the keys; if it is false or null, the
-                   two rows are no pair
+        where      a condition over the columns of pairs beside the keys, also as SQL in a text; if it is
+                   false or null, the two rows are no pair
         suffix     put behind the names of columns of the right that the left has, too; without it they are
                    refused
         null_safe  null equals null; otherwise, as in SQL, a key that is null equals nothing
@@ -104,11 +105,10 @@ class JoinOperators(SetOperators):
         _check_balance(left, right, kind, balance)
         right = _renamed(left, right, pairs, _SUFFIX if suffix is None and kind in _LEFT_ONLY else suffix)
         if isinstance(where, str):
-            raise SchemaError(
-                f"join ({call_site()}): where={where!r:.80} is a text, and no condition. "
-                f"{written_condition('where={}', where)}"
-            )
+            where = SqlExpr(f"join(where={where!r:.80})", where, "spark", "where={}")
         condition = None if where is None else as_condition("join(where=…)", where)
+        if condition is not None and condition.is_pending:
+            condition = over_schema(condition, Schema((*left.schema, *_beside(right, pairs))))
         return Joining(left, right, pairs, condition, null_safe, balance).joined(kind)
 
     def theta_join(
@@ -140,7 +140,9 @@ class JoinOperators(SetOperators):
         left, right = in_innermost_loop((self, other))
         records = (left.schema.names, right.schema.names)
         right = _renamed(left, right, (), suffix)
-        parts = parts_of(left, right, conditions)
+        over = Schema((*left.schema, *right.schema))
+        read = [over_schema(each, over) if isinstance(each, Expr) else each for each in conditions]
+        parts = parts_of(left, right, read)
         names = (*left.schema.names, *right.schema.names)
         on, named = parts.on, dict(parts.on)
         if parts.band is not None:
@@ -205,6 +207,12 @@ class JoinOperators(SetOperators):
             raise SchemaError(f"join_where ({call_site()}) needs a condition, as in col.x < col.y")
         conditions = [as_condition("join_where", predicate) for predicate in predicates]
         return self.theta_join(other, conditions, suffix=suffix)
+
+
+def _beside(right: SetOperators, pairs: Pairs) -> list[Column]:
+    """Return the columns of the right beside its keys."""
+    keys = {key for _, key in pairs}
+    return [column for column in right.schema if column.name not in keys]
 
 
 _LEFT_ONLY: tuple[How, ...] = ("semi", "anti")

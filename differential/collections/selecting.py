@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Self, TypeVar
 
@@ -17,8 +17,9 @@ from ..errors import ExpressionError, SchemaError
 from ..expressions.expression import Aliased, Expr, ExprLike, as_condition, as_expr, col
 from ..expressions.functions.refusals import check_no_bool
 from ..expressions.nulls import not_null_where
+from ..expressions.pending import SqlExpr, over_schema, sql_reader
 from ..linear.user_functions import MapFunction
-from ..other_spellings import of_another_library, written_as, written_condition
+from ..other_spellings import of_another_library, written_as
 from ..plan.nodes import Filter, Negate, NotNull, Select
 from .handle import Handle, Name, name_of
 
@@ -54,6 +55,9 @@ class RowOperators(Handle):
                 chosen[column.name] = column.expr
                 continue
             reference = col(column) if isinstance(column, str) else column
+            if isinstance(reference, SqlExpr):
+                chosen[sql_reader().named(reference.text, "expr", reference.dialect)[0]] = reference
+                continue
             names = [column] if isinstance(column, str) else sorted(reference.columns())
             if len(names) != 1 or (not isinstance(column, str) and repr(reference) != repr(col(names[0]))):
                 raise SchemaError(f"select: {reference!r} needs a name: write select(name={reference!r})")
@@ -118,7 +122,8 @@ class RowOperators(Handle):
         """The rows for which all `conditions` are true (not false, not null). Rust: `filter`. LINQ: `Where`.
 
         A condition is an expression, or a Python function of the record, as in `map`, which returns True, or
-        False or None. A function takes about 1 µs a record, and the rules of a plan do not move it.
+        False or None. A function takes about 1 µs a record, and the rules of a plan do not move it. Or it is
+        SQL as text, in Spark's dialect: `filter("x > 1 and s like 'a%'")`; see `dd.expr`.
 
         The types of the result follow from what expressions say of nulls: behind
         `filter(col.x.is_not_null())`, `filter(col.x > 3)` or `drop_nulls("x")` the column x is one that is
@@ -129,11 +134,8 @@ class RowOperators(Handle):
         rows = self
         for condition in conditions:
             if isinstance(condition, str):
-                raise SchemaError(
-                    f"filter({condition!r:.80}) ({call_site()}): a text is no condition. "
-                    f"{written_condition('filter({})', condition)}"
-                )
-            if callable(condition) and not isinstance(condition, Expr):
+                rows = rows._where(SqlExpr(f"filter({condition!r:.80})", condition, "spark", "filter({})"))
+            elif callable(condition) and not isinstance(condition, Expr):
                 rows = rows.applied("filter", condition, None)
             else:
                 rows = rows._where(as_condition("filter", condition))
@@ -141,6 +143,7 @@ class RowOperators(Handle):
 
     def _where(self, condition: Expr) -> Self:
         """Return the rows for which `condition` is true; columns that it makes non-null have such types."""
+        condition = over_schema(condition, self.schema)
         rows = self.with_node(Filter(self.node, condition))
         never_null = not_null_where(condition)
         names = tuple(each.name for each in rows.schema if each.type.nullable and each.name in never_null)
@@ -217,6 +220,24 @@ class RowOperators(Handle):
     def _with_column_renamed(self, old: Name, new: Name) -> Self:
         """The same as `rename({old: new})`."""
         return self.rename({old: new})
+
+    @called_as("selectExpr")
+    def _select_expr(self, *texts: str | Sequence[str]) -> Self:
+        """The same as `select(dd.expr(text), …)`. A text without AS is the name of its column, too."""
+        exprs: dict[str, Expr] = {}
+        for text in (one for each in texts for one in ([each] if isinstance(each, str) else each)):
+            name, sql, _ = sql_reader().named(text, "selectExpr", "spark")
+            named = {each: col(each) for each in self.schema.names} if name == "*" else {name: sql}
+            for each in named:
+                if each in exprs:
+                    raise SchemaError(
+                        f"{sql.written} ({call_site()}): two columns are called {each!r}: write "
+                        f"'{text} AS other_name'"
+                    )
+            exprs.update(named)
+        if not exprs:
+            raise SchemaError(f"selectExpr ({call_site()}) needs a column: selectExpr('x + 1 AS y')")
+        return self.with_node(Select(self.node, tuple(exprs.items())))
 
     @called_as("toDF")
     def _to_df(self, *names: str) -> Self:

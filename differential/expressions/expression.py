@@ -96,7 +96,9 @@ DEPTH_MAX: Final = 150
 class Expr(ExprRefusals, NumberMethods, ExprSpellings, Tree):
     """Something that has a value in every row. Base of all expressions; see the module's docstring."""
 
-    _internal = frozenset({"depth", "name", "op", "operands", "site", "size", "to", "type", "value"})
+    _internal = frozenset(
+        {"depth", "is_pending", "name", "op", "operands", "site", "size", "to", "type", "value"}
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "site", call_site())
@@ -369,6 +371,8 @@ class Operation(Expr, OperationTree):
                 "many values write is_in([…]), for many cases join a table of them."
             )
         object.__setattr__(self, "depth", depth)
+        if any(operand.is_pending for operand in self.operands):
+            object.__setattr__(self, "is_pending", True)
 
     def columns(self) -> frozenset[str]:
         """Return the names of the columns it reads."""

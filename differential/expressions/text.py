@@ -11,7 +11,7 @@ from typing import Final
 
 from differential.columns.symbols.packing import unpack
 from differential.expressions.functions.catalogue import FUNCTIONS
-from differential.expressions.tree import ColumnTree, LiteralTree, OperationTree, Tree
+from differential.expressions.tree import ColumnTree, LiteralTree, OperationTree, PendingTree, Tree
 
 __all__ = ["receiver_text", "text_of"]
 
@@ -58,6 +58,8 @@ def _bare(expr: Tree) -> tuple[int, str]:
         return _ATOM, f"col.{expr.name}" if is_plain else f"col({expr.name!r})"
     if isinstance(expr, LiteralTree):
         return _literal(expr)
+    if isinstance(expr, PendingTree):
+        return _ATOM, expr.written
     assert isinstance(expr, OperationTree)
     operands = expr.operands
     if expr.op in _BINARY:

@@ -14,7 +14,7 @@ from timely.user_code.call_site import UNKNOWN_SITE, CallSite
 from ..columns.column_types import ColumnType
 from .literals import Constant
 
-__all__ = ["BinaryOp", "ColumnTree", "LiteralTree", "Op", "OperationTree", "SpecialOp", "Tree"]
+__all__ = ["BinaryOp", "ColumnTree", "LiteralTree", "Op", "OperationTree", "PendingTree", "SpecialOp", "Tree"]
 
 BinaryOp: TypeAlias = Literal["+", "-", "*", "/", "//", "%", "==", "!=", "<", "<=", ">", ">=", "&", "|"]
 SpecialOp: TypeAlias = Literal[
@@ -34,6 +34,8 @@ class Tree:
     """Operators, columns and constants in it; a shared part counts as often as it would be written."""
     depth: int = field(default=1, init=False)
     """How deep operators are nested in it."""
+    is_pending: bool = field(default=False, init=False)
+    """True if a part of it has a meaning only over the columns of a collection; see `PendingTree`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,6 +51,16 @@ class LiteralTree(Tree):
 
     value: Constant
     type: ColumnType
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PendingTree(Tree):
+    """What only the columns of a collection give a meaning: SQL as text. Operators of collections replace it;
+    plans never hold one.
+    """
+
+    written: str
+    """How it prints."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

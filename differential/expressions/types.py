@@ -38,7 +38,7 @@ from differential.expressions.functions.casts import COLUMN_CASTS, VALUE_CASTS
 from differential.expressions.functions.catalogue import FUNCTIONS
 from differential.expressions.functions.function import Function
 from differential.expressions.text import receiver_text, text_of
-from differential.expressions.tree import ColumnTree, LiteralTree, OperationTree, Tree
+from differential.expressions.tree import ColumnTree, LiteralTree, OperationTree, PendingTree, Tree
 from differential.other_spellings import meant
 from timely.user_code.call_site import call_site
 
@@ -74,6 +74,11 @@ def type_of(expr: Tree, schema: Schema) -> ColumnType:
         return schema[expr.name].type
     if isinstance(expr, LiteralTree):
         return expr.type
+    if isinstance(expr, PendingTree):
+        raise ExpressionError(
+            f"{expr.written} ({expr.site}) has no meaning here: make it a column before, "
+            f"with_columns(name={expr.written})"
+        )
     assert isinstance(expr, OperationTree)
     types = [type_of(operand, schema) for operand in expr.operands]
     if expr.op in ("+", "-", "*", "/", "//", "%"):

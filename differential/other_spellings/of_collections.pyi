@@ -164,6 +164,12 @@ class CollectionSpellings:
     def join_where(self: S, other: S, *predicates: ExprLike, suffix: str | None = "_right") -> S:
         """The same as `theta_join(other, predicates)`, in Polars' form."""
 
+    def selectExpr(self: S, *texts: str | Sequence[str]) -> S:
+        """The same as `select(dd.expr(text), …)`. A text without AS is the name of its column, too."""
+
+    def select_expr(self: S, *texts: str | Sequence[str]) -> S:
+        """The same as `select(dd.expr(text), …)`. A text without AS is the name of its column, too."""
+
     def groupingSets(
         self: S, sets: Sequence[Sequence[str]], *keys: _Key | Sequence[_Key], **named: ExprLike
     ) -> GroupedBySets[S]:  # type: ignore[type-var]

@@ -63,7 +63,9 @@ _COLLECTION_NAMES: Final[dict[str, str | Same]] = {
     "query": "filter(col.x > 1)",
     "remove": "filter(~(col.x > 1).fill_null(False)), which also leaves rows where the condition is null",
     **dict.fromkeys(("append", "merge_sorted", "extend"), "concat(other)"),
-    **dict.fromkeys(("selectExpr", "select_expr", "sql", "to"), "select('kept', name=col.x + 1)"),
+    **dict.fromkeys(("selectExpr", "select_expr"), Same("_select_expr")),
+    "sql": "selectExpr('x AS y'); dd.sql takes a whole query as text",
+    "to": "select('kept', name=col.x + 1)",
     "eval": "with_columns(name=col.x + 1)",
     **dict.fromkeys(
         ("fill_nan", "drop_nans", "interpolate"), "with_columns(x=dd.when(col.x.is_nan()).then(0))"
@@ -275,10 +277,6 @@ _FUNCTION_NAMES: Final[dict[str, str | Same]] = {
     **dict.fromkeys(("F", "functions"), "dd.sum('x'), dd.upper(col.x): functions are in the module itself"),
     **dict.fromkeys(("sample",), "filter(dd.hash(col.id) % 100 < 5), of a collection"),
     **dict.fromkeys(("field", "element"), "dd.col.x"),
-    **dict.fromkeys(
-        ("expr",),
-        "col.x + 1, dd.when(col.x > 1).then('a').otherwise('b'); dd.sql takes a whole query as text",
-    ),
     **dict.fromkeys(("union", "unionAll", "union_all", "unionByName"), "a.concat(b, c), of a collection"),
     **dict.fromkeys(("merge", "join"), "a.join(b, on='key'), of a collection"),
     **dict.fromkeys(("explode", "explode_outer", "posexplode"), "explode('x', type), of a collection"),

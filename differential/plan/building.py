@@ -153,6 +153,8 @@ class Plan:
         """
         here = call_site() if site is None else site
         with at_site((here,)):
+            if any(expr.is_pending for expr in node.expressions):
+                node = node.settled()
             # compute now, while its children have them: never by recursion
             node.schema, node.free  # noqa: B018
             _check_has_columns(node)

@@ -57,14 +57,6 @@ JOINS = [
         instead=r".\1",
     ),
     Advised(
-        "rows.join(other, 'key', suffix='_r', «where='y < 20'»).select('s')", r"Write (where=.*)$", ["one"]
-    ),
-    Advised(
-        "rows.join(other, 'key', suffix='_r', «where='y < y_r and not ok'»).select('s')",
-        r"Write (where=.*)$",
-        ["two"],
-    ),
-    Advised(
         "rows.join(other, «on=col.key == col.key», suffix='_r').select('s', 'y_r')",
         r"Write equal columns as pairs, (on=\[.*?\]),",
         PAIRS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...expressions.expression import ColumnRef, Expr, Ordering
+from ...expressions.pending import over_schema
 from ...operators.ordered.layout import SortDirection
 from ..nodes import Node, OrderBy, Select
 
@@ -18,7 +19,7 @@ def with_columns(add: _Add, source: Node, exprs: Sequence[Expr]) -> tuple[Node, 
     """Add one column to `source` for each different expression; return it, and the column of each."""
     computed: dict[str, Expr] = {}
     names: list[str] = []
-    for expr in exprs:
+    for expr in (over_schema(each, source.schema) for each in exprs):
         name = expr.describe()
         while name in source.schema:
             name += "'"

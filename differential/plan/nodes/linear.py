@@ -11,6 +11,7 @@ from ...columns.schema import Column, Schema
 from ...errors import SchemaError
 from ...expressions.expression import Expr
 from ...expressions.nulls import not_null_where
+from ...expressions.pending import over_schema
 from ...expressions.types import check_condition
 from ...linear.placing import placed
 from ...skew.balance import Balance, Purpose
@@ -54,6 +55,11 @@ class Select(Unary):
                 return cls(source, tuple(_column_of(column) for column in data))
         return None
 
+    def settled(self) -> Self:
+        """As `Node.settled`."""
+        over = self.source.schema
+        return replace(self, columns=tuple((name, over_schema(expr, over)) for name, expr in self.columns))
+
     @cached_property
     def expressions(self) -> tuple[Expr, ...]:
         """The expressions of its columns."""
@@ -89,6 +95,10 @@ class Filter(Unary):
             case [condition], [source]:
                 return cls(source, expr_of(condition))
         return None
+
+    def settled(self) -> Self:
+        """As `Node.settled`."""
+        return replace(self, condition=over_schema(self.condition, self.source.schema))
 
     @cached_property
     def expressions(self) -> tuple[Expr, ...]:

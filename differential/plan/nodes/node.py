@@ -80,6 +80,12 @@ class Node:
         """The expressions that it computes."""
         return ()
 
+    def settled(self) -> Self:
+        """Return the node with its pending expressions replaced by what they are over the columns of its
+        source; see `expressions/pending.py`.
+        """
+        return self
+
     @cached_property
     def schema(self) -> Schema:
         """The columns of its rows."""

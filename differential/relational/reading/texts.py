@@ -129,7 +129,7 @@ class SqlText:
 
     def _within(self, line: int, column: int) -> tuple[int, int]:
         """Return a place of this text as one of the text that it is part of."""
-        return line + self._begins[0], column + (self._begins[1] if line == 1 else 0)
+        return line + self._begins[0], max(1, column + (self._begins[1] if line == 1 else 0))
 
 
 def _start(node: exp.Expression) -> int:

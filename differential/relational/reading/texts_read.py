@@ -1,0 +1,78 @@
+"""One expression of SQL over the columns of a collection."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from ...columns.schema import Schema
+from ...expressions.expression import Expr
+from ...expressions.pending import SqlExpr
+from ..algebra.attributes import Attribute, AttributeNames
+from ..algebra.relations import Relation
+from .expressions.scopes import ColumnsOf, NameScope
+from .expressions.special import SpecialReader
+from .expressions.stages import Stage
+from .texts import SqlText, children_of
+
+__all__ = ["column_of", "value_over"]
+
+_BEFORE = "SELECT "
+"""sqlglot reads statements: without this, `date > '2024-01-01'` or `set = 1` would be one of another kind."""
+
+
+def column_of(name: str, text: str, dialect: str) -> tuple[str, bool]:
+    """Return the name of the column that a text makes, and whether it gives the name by AS; "*" for all
+    columns. `name` begins the messages of errors. Raises SqlError for a text that is no single expression.
+    """
+    source, node = _read(name, text, dialect)
+    if isinstance(node, exp.Alias):
+        source.parts_of(node, "this", "alias")
+        return str(node.alias), True
+    if isinstance(node, exp.Star):
+        source.parts_of(node)
+        return "*", False
+    label = str(node.name) if isinstance(node, exp.Column) else ""
+    return label or node.sql(dialect=dialect, normalize_functions="lower"), False
+
+
+def value_over(name: str, sql: SqlExpr, schema: Schema) -> Expr:
+    """Return what a text means over the columns of `schema`; raises SqlError if it means nothing."""
+    source, node = _read(name, sql.text, sql.dialect)
+    columns = tuple(Attribute(each.name, each.name, each.type) for each in schema)
+    stage = Stage("an expression of a collection", NameScope([ColumnsOf("", columns)]))
+    reader = SpecialReader(source, AttributeNames(), _Subqueries(source)).expressions
+    if sql.form:
+        value = reader.truth(node, stage)
+    else:
+        value = reader.read(node.this if isinstance(node, exp.Alias) else node, stage)
+    return value.expr
+
+
+class _Subqueries:
+    """Refuses the subqueries of a text."""
+
+    def __init__(self, text: SqlText) -> None:
+        self._text = text
+
+    def __call__(self, node: exp.Expression, outer: NameScope | None) -> Relation:
+        raise self._text.error(
+            node,
+            f"{self._text.written(node)}: a subquery reads other collections: write the whole query, "
+            "dd.sql(flow, 'select …', orders=orders)",
+        )
+
+
+def _read(name: str, text: str, dialect: str) -> tuple[SqlText, exp.Expression]:
+    source = SqlText(_BEFORE + text, dialect, name, (0, -len(_BEFORE)))
+    if not text.strip():
+        raise source.error_of_place(len(_BEFORE), "the text is empty")
+    select = source.statement()
+    items = children_of(select, "expressions")
+    if not isinstance(select, exp.Select) or len(items) != 1:
+        raise source.error_of_place(len(_BEFORE), "needs one expression")
+    for part, value in select.args.items():
+        if value and part != "expressions":
+            raise source.error_of_place(
+                len(_BEFORE), f"needs one expression, and has {part.strip('_').upper()} besides"
+            )
+    return source, items[0]
