@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from keyword import iskeyword
 from typing import TYPE_CHECKING, Final, Generic, NoReturn, Self, TypeAlias, TypeVar
 
 from timely.user_code.call_site import call_site
 from timely.user_code.short_traces import in_short
 from timely.user_code.spellings import called_as
 
+from .. import aggregates as of_groups
+from .. import group_statistics as statistics
 from ..aggregates import COLLECTED, OF_SETS, Aggregate, AggregateKind, NamedAggregate, count
 from ..columns.schema import Schema, SchemaSpec
 from ..errors import SchemaError
@@ -127,22 +128,36 @@ def _as_in_pandas(aggregate: object) -> str:
     return ""
 
 
-def _of_mapping(functions: Mapping[object, object]) -> str:
-    """Return what to write for {'x': 'sum', 'y': ['min', 'max']}, aggregates by column."""
-    named: list[str] = []
-    aliased: list[str] = []
+_SHORT: Final = {"mean": "avg", "average": "avg", "std": "stddev"}
+"""Texts that PySpark, or pandas, takes for another aggregate, by whose name it calls the result."""
+
+
+def _of_mapping(functions: Mapping[object, object]) -> dict[str, Aggregate]:
+    """Return the aggregates of {'x': 'sum', '*': 'count'}, under PySpark's names: sum(x), count(1)."""
+    aggregates: dict[str, Aggregate] = {}
     for column, kinds in functions.items():
-        several = isinstance(kinds, list | tuple)
         for kind in kinds if isinstance(kinds, list | tuple) else (kinds,):
-            written = _of_text(kind, column) if isinstance(column, str) else None
-            if written is None:
-                return "Name each, as in agg(total=dd.sum('x'))"
-            name = "n" if column == "*" else f"{column}_{kind}" if several else str(column)
-            if name.isidentifier() and not iskeyword(name):
-                named.append(f"{name}={written}")
-            else:
-                aliased.append(f"{written}.alias({name!r})")
-    return f"Write agg({', '.join((*aliased, *named))})"
+            short = _SHORT.get(kind, kind) if isinstance(kind, str) else ""
+            name = _BY_TEXT.get(short)
+            if not isinstance(column, str) or name is None or (column == "*" and name != "count"):
+                ordered = (
+                    f": write agg({kind}=dd.{kind}({column!r}, by='time'))"
+                    if kind in ("first", "last")
+                    else ""
+                )
+                raise SchemaError(
+                    f"agg({{{column!r:.60}: {kind!r:.60}}}) ({call_site()}): there is no such aggregate of a "
+                    f"column{ordered or '. Name each, as in ' + _EXAMPLE}"
+                )
+            if column == "*":
+                aggregates["count(1)"] = count()
+                continue
+            make = getattr(of_groups, name, None) or getattr(statistics, name)
+            aggregates[f"{short}({column})"] = make(column)
+    return aggregates
+
+
+_EXAMPLE: Final = "agg(total=dd.sum('x'))"
 
 
 @in_short
@@ -175,7 +190,8 @@ class Grouped(GroupSpellings[C], Generic[C]):
         """One row per group: the keys, and each aggregate under its name.
 
         `agg(n=dd.count(), total=dd.sum("x"))`, or `agg(dd.count().alias("n"), dd.avg(col.x *
-        2).alias("mean"))`, also as a list. Without keys there is always one row, also of nothing: see
+        2).alias("mean"))`, also as a list. `agg({"x": "sum", "*": "count"})` makes columns that are called
+        `sum(x)` and `count(1)`, as in PySpark. Without keys there is always one row, also of nothing: see
         `Collection.agg`.
 
         Nulls are skipped. count, sum, avg, variance and any or all take constant work per changed row,
@@ -335,7 +351,12 @@ def _by_alias(unnamed: tuple[object, ...], others: Mapping[str, object]) -> dict
     listed = [one for each in unnamed for one in (each if isinstance(each, list | tuple) else [each])]
     for each in listed:
         if isinstance(each, Mapping):
-            raise SchemaError(f"agg({each!r:.60}): aggregates are named, not listed. {_of_mapping(each)}")
+            made = _of_mapping(each)
+            twice = next((name for name in made if name in by_name or name in others), None)
+            if twice is not None:
+                raise SchemaError(f"agg: two aggregates are called {twice!r}; choose another name for one")
+            by_name.update(made)
+            continue
         elsewhere = of_another_library(each)
         if elsewhere is not None:
             raise SchemaError(f"agg: {each!r:.60} {elsewhere}")

@@ -270,13 +270,25 @@ def test_refused_an_aggregate_of_a_column_whose_place_a_key_has_taken() -> None:
 def test_refused_aggregates_without_a_name_or_with_one_twice() -> None:
     said = _refused(lambda c: c.group_by("k").agg(dd.sum("v")), SchemaError, "k: int, v: int")
     assert "dd.sum('v')" in said and "alias('total')" in said
-    said = _refused(lambda c: c.agg({"v": "sum"}), SchemaError, "k: int, v: int")
-    assert "{'v': 'sum'}" in said and "Write agg(v=dd.sum('v'))" in said
+    for wrong in ({"v": "size"}, {"*": "sum"}, {3: "sum"}, {"v": dd.sum}, {"v": ["max", "first"]}):
+        said = _refused(lambda c, w=wrong: c.agg(w), SchemaError, "k: int, v: int")  # type: ignore[misc]
+        assert "test_groups.py:" in said and "there is no such aggregate of a column" in said
+    assert "'sum(v)'" in _refused(lambda c: c.agg({"v": "sum"}, **{"sum(v)": dd.count()}), SchemaError)
     twice = [dd.sum("v").alias("v"), dd.max("v").alias("v")]
     assert "'v'" in _refused(lambda c: c.agg(*twice), SchemaError, "k: int, v: int")
     assert "'v'" in _refused(lambda c: c.agg(twice[0], v=dd.count()), SchemaError, "k: int, v: int")
     with pytest.raises(ExpressionError, match="a name is text"):
         dd.sum("v").alias(7)  # type: ignore[arg-type]
+
+
+def test_aggregates_by_column_are_called_as_in_pyspark() -> None:
+    rows = _numbers("k: int, v: int")
+    found = rows.group_by("k").agg({"v": ["sum", "max"], "*": "count", "k": "mean"}, n=dd.count())
+    named = {"sum(v)": dd.sum("v"), "max(v)": dd.max("v"), "count(1)": dd.count(), "avg(k)": dd.avg("k")}
+    assert found.node.digest == rows.group_by("k").agg(**named, n=dd.count()).node.digest
+    for kind, make in (("median", dd.median), ("std", dd.stddev), ("collect_list", dd.collect)):
+        name = {"std": "stddev"}.get(kind, kind)
+        assert rows.agg({"v": kind}).node.digest == rows.agg(**{f"{name}(v)": make("v")}).node.digest
 
 
 def _refused(build: Callable[[Collection], object], error: type[Exception], schema: str = "") -> str:

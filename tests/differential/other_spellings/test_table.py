@@ -100,7 +100,6 @@ def _typed() -> dd.Collection:
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        (lambda c: c.group_by("k").agg({"d": "sum"}), "Write agg(d=dd.sum('d'))"),
         (lambda c: c.agg(dd.sum("d") / dd.count()), "agg(n=dd.sum('d')).with_columns(m=col.n + 1)"),
         (lambda c: c.agg(n=1 - dd.count()), "name it in agg(…)"),
         (lambda c: c.group_by("k").agg(n=("s", "nunique")), "Write dd.count_distinct('s')"),
@@ -118,7 +117,7 @@ def _typed() -> dd.Collection:
         (lambda c: c.agg(n=dd.first("k")), "first('x', by='time'): rows have no order"),
         (lambda c: c.agg(n=dd.last("k")), "if any value will do, min('x')"),
         (lambda c: c.agg(n=dd.count_distinct("k", "s")), "select('k', 'x', 'y').distinct()"),
-        (lambda c: c.agg({"k": "sum", "*": "count"}), "agg(k=dd.sum('k'), n=dd.count())"),
+        (lambda c: c.agg({"k": "first"}), "agg(first=dd.first('k', by='time'))"),
         (lambda c: c.filter(col.s == None), "Whether x is null is x.is_null()"),  # noqa: E711  # as PySpark has it
         (lambda c: c.join(c, "k", rsuffix="_r"), "suffix='_right'"),
         (lambda c: c.asof_join(c, by="k", left_on="t"), "asof_join(other, on='key', left_time='at'"),
