@@ -18,7 +18,7 @@ from ..client.cluster import Cluster
 from ..client.reports.figures import Stats
 from ..errors import MisuseError, TimelyError
 
-__all__ = ["run_command"]
+__all__ = ["ScrapeServer", "ScrapedCluster", "run_command", "serve"]
 
 _EXAMPLES = """examples:
   python -m timely.metrics localhost:7401                       http://127.0.0.1:9464/metrics
@@ -44,7 +44,7 @@ def run_command(arguments: Sequence[str], out: TextIO) -> None:
     if parsed.address is None:
         parser.error("the address of a worker is missing: HOST:PORT")
     host, port = parsed.listen
-    asked = Asked(parsed.address, parsed.keys)
+    asked = ScrapedCluster(parsed.address, parsed.keys)
     server = serve(asked, host, port, stages=parsed.stages)
     out.write(f"http://{host}:{server.port}/metrics\n")
     out.flush()
@@ -55,7 +55,7 @@ def run_command(arguments: Sequence[str], out: TextIO) -> None:
         asked.close()
 
 
-class Asked:
+class ScrapedCluster:
     """A cluster that is asked for its counters, and connected to again after it has ended."""
 
     def __init__(self, address: str, keys: Path | None) -> None:
@@ -79,7 +79,7 @@ class Asked:
             cluster.close()
 
 
-class Served:
+class ScrapeServer:
     """An HTTP server that runs in a thread."""
 
     def __init__(self, server: object, thread: threading.Thread, port: int) -> None:
@@ -92,7 +92,7 @@ class Served:
         self.thread.join()
 
 
-def serve(asked: Asked, host: str, port: int, *, stages: bool = False) -> Served:
+def serve(asked: ScrapedCluster, host: str, port: int, *, stages: bool = False) -> ScrapeServer:
     """Serve the metrics of a cluster at http://host:port/metrics. Port 0 takes a free one."""
     try:
         from prometheus_client import start_http_server
@@ -110,7 +110,7 @@ def serve(asked: Asked, host: str, port: int, *, stages: bool = False) -> Served
         raise MisuseError(
             f"--listen {host}:{port} {what}. Give another one, or port 0 for a free one"
         ) from None
-    return Served(server, thread, int(server.server_port))
+    return ScrapeServer(server, thread, int(server.server_port))
 
 
 def _listen(text: str) -> tuple[str, int]:

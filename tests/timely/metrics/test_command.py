@@ -13,7 +13,7 @@ from dataflows import word_count
 
 import timely
 from timely.metrics import __main__ as main
-from timely.metrics.command import Asked, run_command, serve
+from timely.metrics.command import ScrapedCluster, run_command, serve
 
 
 def read(port: int) -> str:
@@ -32,7 +32,7 @@ def test_it_serves_a_running_cluster_and_says_when_that_has_ended() -> None:
         flow = cluster.install(word_count)
         flow.input("lines").insert(["a b a"])
         flow.seal(wait=True)
-        asked = Asked(cluster.addresses[0], None)
+        asked = ScrapedCluster(cluster.addresses[0], None)
         server = serve(asked, "127.0.0.1", 0, stages=True)
         found = read(server.port)
         with pytest.raises(timely.MisuseError, match=rf"127\.0\.0\.1:{server.port} is taken"):
@@ -65,7 +65,7 @@ def test_the_board_and_the_alerts_are_whole() -> None:
 def test_a_cluster_that_is_not_there_is_not_up() -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
-        asked = Asked(f"127.0.0.1:{held.getsockname()[1]}", None)
+        asked = ScrapedCluster(f"127.0.0.1:{held.getsockname()[1]}", None)
         server = serve(asked, "127.0.0.1", 0)
         try:
             assert "\nnaiad_up 0.0\n" in read(server.port)
