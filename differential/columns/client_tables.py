@@ -20,7 +20,7 @@ from timely.client.tables import is_of_pandas
 from timely.errors import InternalError
 from timely.wire.arrow import to_pandas as table_to_pandas
 
-__all__ = ["client_table", "to_arrow", "to_pandas", "to_pylist"]
+__all__ = ["client_table", "declared_schema", "to_arrow", "to_pandas", "to_pylist"]
 
 
 def client_table(data: object, declared: pa.Schema | None, input_name: str) -> pa.Table:
@@ -31,7 +31,7 @@ def client_table(data: object, declared: pa.Schema | None, input_name: str) -> p
     if declared is None:
         raise InternalError(f"input {input_name!r} came without a schema")
     is_keyed = b"keys" in (declared.metadata or {})
-    return to_table(data, _schema_of(declared), input_name, all_keys=is_keyed)
+    return to_table(data, declared_schema(declared), input_name, all_keys=is_keyed)
 
 
 _SCHEMAS_MAX: Final = 256
@@ -43,7 +43,10 @@ object can get the same identity.
 """
 
 
-def _schema_of(declared: pa.Schema) -> Schema:
+def declared_schema(declared: pa.Schema) -> Schema:
+    """Return the schema whose Arrow form is `declared`: that of an input, an output or an export. Lists and
+    other packed values have the type that the metadata of their fields says.
+    """
     entry = _schemas.get(id(declared))
     if entry is None:
         entry = declared, Schema(tuple(Column(field.name, _type_of(field)) for field in declared))

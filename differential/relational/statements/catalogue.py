@@ -8,7 +8,7 @@ read them like any other dataflow. What other dataflows export can be read as we
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
@@ -16,7 +16,9 @@ from timely.client.cluster import Cluster
 from timely.client.session import Flow
 from timely.errors import TimelyError
 
+from ...columns.client_tables import declared_schema
 from ...columns.schema import Schema
+from ...errors import SqlError
 
 __all__ = ["Catalogue", "CatalogueEntry", "EntryKind", "Others", "RunningDataflows", "note_of"]
 
@@ -100,12 +102,16 @@ class Catalogue:
         views = [each.name for each in self.entries.values() if key in each.reads and each.kind != "export"]
         return sorted(views) + sorted(each.title for each in self.others if key in each.reads)
 
-    def views_over(self, key: str) -> Iterator[CatalogueEntry]:
-        """Return the entries that read an entry, directly or not."""
-        for each in list(self.entries.values()):
-            if key in each.reads and each.key in self.entries:
-                yield each
-                yield from self.views_over(each.key)
+    def views_over(self, key: str) -> list[CatalogueEntry]:
+        """Return the entries that read an entry, directly or not, each once."""
+        over: dict[str, CatalogueEntry] = {}
+        keys = [key]
+        while keys:
+            read = keys.pop()
+            direct = [each for each in self.entries.values() if read in each.reads and each.key not in over]
+            over |= {each.key: each for each in direct}
+            keys += [each.key for each in direct]
+        return list(over.values())
 
     def tables(self) -> dict[str, Schema]:
         """Return the columns of all that can be read, by the names under which queries find them."""
@@ -127,11 +133,21 @@ class RunningDataflows:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._flows: dict[int, Flow] = {}
+        self.left: list[Callable[[], None]] = []
+        """What ends queries of SUBSCRIBE that the program has dropped."""
+
+    def end_left(self) -> None:
+        """End queries of SUBSCRIBE that the program has dropped without closing them."""
+        while self.left:
+            self.left.pop()()
 
     def look(self) -> Catalogue:
         """Return the catalogue as it is now."""
+        numbers = list(self._flows)  # before the request: another thread may add one meanwhile
         running = self._cluster.flows()
-        self._flows = {number: flow for number, flow in self._flows.items() if number in running}
+        for number in numbers:
+            if number not in running:
+                self._flows.pop(number, None)
         for number in running:
             if number not in self._flows:
                 try:
@@ -139,14 +155,18 @@ class RunningDataflows:
                 except TimelyError as error:
                     if not error.ends_dataflow:  # it has ended meanwhile
                         raise
-        return _catalogue_of(self._flows)
+        return _catalogue_of(dict(self._flows))
 
     def flow(self, entry: CatalogueEntry) -> Flow:
         """Return the dataflow of an entry; of one that a statement of the same script has made, or made
-        again, by its name.
+        again, by its name. Raises SqlError, without a place, if another client has dropped it meanwhile.
         """
-        known = self._flows.get(entry.flow)
-        return self.with_name(entry.name)[0] if known is None else known
+        flow = self._flows.get(entry.flow)
+        if flow is None and entry.kind != "export":
+            flow = next(iter(self.with_name(entry.name)), None)
+        if flow is None:
+            raise SqlError(f"{entry.title} has been dropped meanwhile")
+        return flow
 
     def forget(self, flow: Flow) -> None:
         """Forget a dataflow that this client has uninstalled, and all that read it."""
@@ -207,7 +227,7 @@ def _catalogue_of(flows: Mapping[int, Flow]) -> Catalogue:
                 key,
                 name,
                 kind if own and kind is not None else "export",
-                Schema.of(columns),
+                declared_schema(columns),
                 number,
                 _short(flow.name),
                 tuple(flow.input(name).form.keys) if own and name in flow.inputs else (),

@@ -6,15 +6,19 @@ import datetime as dt
 import re
 from collections.abc import Mapping
 from decimal import Decimal
+from itertools import pairwise
 
-from sqlglot import exp
+from sqlglot import TokenType, exp
 
 from ...errors import SqlError
 from ..reading.texts import SqlText
+from .scripts import tokens_of
 
-__all__ = ["bind"]
+__all__ = ["bind", "written_out"]
 
 _INTEGER_MAX = 1 << 63
+_NAMED = (exp.Table, exp.Column, exp.Dot, exp.ColumnDef)
+"""Nodes whose parts are names."""
 
 
 def bind(
@@ -40,13 +44,39 @@ def bind(
             others = [each for each in node.parent.expressions if each is not node]
             node.parent.set("expressions", [*others, *listed])
             continue
-        if node.arg_key in ("alias", "db", "catalog") or isinstance(node.parent, exp.Table):
+        if node.arg_key in ("alias", "db", "catalog") or isinstance(node.parent, _NAMED):
             raise _error(text, name, f"the parameter :{name} stands where only a name can")
         constant = _constant(text, name, value)
         if node is tree:
             return constant
         node.replace(constant)
     return tree
+
+
+def written_out(text: SqlText, bound: exp.Expression, parameters: Mapping[str, object]) -> str:
+    """Return a statement as a text that has constants in place of its parameters, for a note. All else stays
+    as it is written, since sqlglot does not write everything that it reads.
+
+    `bound` is the tree that `bind` has made of it. Raises SqlError if the text is no longer the same.
+    """
+    tokens = tokens_of(text.text, text.dialect)
+    written, done = "", 0
+    for sign, token in pairwise(tokens):
+        is_sign = sign.token_type in (TokenType.COLON, TokenType.PARAMETER) and sign.end + 1 == token.start
+        if not is_sign or token.token_type == TokenType.STRING or token.text not in parameters:
+            continue
+        value = parameters[token.text]
+        values = value if isinstance(value, list | tuple) else [value]
+        constants = [_constant(text, token.text, each).sql(dialect=text.dialect) for each in values]
+        written += text.text[done : sign.start] + ", ".join(constants)
+        done = token.end + 1
+    if not done:
+        return text.text
+    written += text.text[done:]
+    again = SqlText(written, text.dialect, text.name).statement()
+    if again.sql(dialect=text.dialect) != bound.sql(dialect=text.dialect):
+        raise text.error_of_place(0, "a view is stored as a text: write its parameters as constants here")
+    return written
 
 
 def _constant(text: SqlText, name: str, value: object) -> exp.Expression:
@@ -58,6 +88,8 @@ def _constant(text: SqlText, name: str, value: object) -> exp.Expression:
         number = exp.Literal.number(abs(value))
         return number if value >= 0 else exp.Paren(this=exp.Neg(this=number))
     if isinstance(value, str):
+        if any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise _error(text, name, f"the parameter :{name} has a surrogate, which is no character")
         return exp.Literal.string(value)
     if isinstance(value, float):
         return _cast(repr(value), "DOUBLE")

@@ -14,7 +14,7 @@ from ...errors import SqlError
 from ...expressions.expression import col
 from ..reading.texts import SqlText, children_of
 from .catalogue import Catalogue, CatalogueEntry, note_of
-from .parameters import bind
+from .parameters import bind, written_out
 from .queries import ReadQuery, read_ordered, read_relation
 from .scripts import Piece, pieces_of
 from .showing import shown_columns, shown_statement, shown_tables, shown_views
@@ -187,8 +187,7 @@ class _ScriptReader:
     ) -> ScriptStep:
         text = piece.text
         query = self._query_of_view(text, tree)
-        is_bound = any(f":{each}" in text.text or f"${each}" in text.text for each in self.used)
-        note = note_of("view", text.dialect, tree.sql(dialect=text.dialect) if is_bound else text.text)
+        note = note_of("view", text.dialect, written_out(text, tree, self._parameters))
         if before is not None:
             self._check_no_cycle(text, tree.this, before, query)
         over = [] if before is None else self._views_over(text, tree.this, before)
@@ -232,7 +231,7 @@ class _ScriptReader:
         """Return the views that read a view, each behind those that it reads. They are made again when the
         view is replaced; other readers would end with it, so raise SqlError for them.
         """
-        over = list({each.key: each for each in self._catalogue.views_over(before.key)}.values())
+        over = self._catalogue.views_over(before.key)
         keys = {before.key, *(each.key for each in over)}
         for other in self._catalogue.others:
             if not keys.isdisjoint(other.reads):

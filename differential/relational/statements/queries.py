@@ -66,6 +66,8 @@ class ReadQuery:
             return rows.select(**dict(self.columns))
         except SqlError:
             raise
+        except RecursionError:
+            raise self.text.error(self.node, "is nested too deeply") from None
         except (MisuseError, GraphError) as error:
             raise self.text.error(self.node, str(error).partition("\n")[0]) from None
 

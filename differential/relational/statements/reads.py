@@ -23,6 +23,7 @@ from timely.client.statements.results import SqlChanges
 from timely.errors import TimelyError
 from timely.wire.requests import Uninstall
 
+from ...columns.client_tables import declared_schema
 from ...columns.schema import Schema
 from .catalogue import CatalogueEntry, RunningDataflows
 from .queries import ReadQuery, SortedBy
@@ -45,7 +46,7 @@ class StatementReads:
             flow = self._running.flow(entry)
             columns = flow.exported[entry.name]
             assert columns is not None, "entries have columns"
-            owners[entry.key] = (flow.index, Schema.of(columns))
+            owners[entry.key] = (flow.index, declared_schema(columns))
         return owners
 
     def flow_of(self, entry: CatalogueEntry) -> Flow:
@@ -56,8 +57,16 @@ class StatementReads:
         """Seal all tables as far as the furthest of them, and as far as the exports among `entries` and as
         `at_least`; return that epoch.
         """
-        tables = self._running.tables
-        through = max([at_least, *(flow.refresh() - 1 for flow in tables)])
+        tables, through = [], at_least
+        for flow in self._running.tables:
+            try:
+                through = max(through, flow.refresh() - 1)
+            except TimelyError as error:
+                if not error.ends_dataflow:
+                    raise
+                self._running.forget(flow)  # another client has dropped it
+                continue
+            tables.append(flow)
         for entry in entries:
             if entry.kind != "table":
                 through = max(through, self.flow_of(entry).refresh() - 1)
@@ -106,7 +115,7 @@ class StatementReads:
             if query.text.written(query.node).lower() == f"select * from {view.name}".lower():
                 self.together(views)
                 output = self._cluster.flow(self.flow_of(view).index).output(view.name)
-                return self._changes(output, output.leave)
+                return self._changes(output, lambda: _leave(output))
         flow, through = self._install(query, "(subscribe)")
         try:
             output = self._began(flow, through)
@@ -119,7 +128,7 @@ class StatementReads:
         followed = output.follow(snapshot=True, forget=True, empty=False, timeout=self._timeout)
         schema = output.schema
         assert schema is not None, "an output of a collection has columns"
-        return SqlChanges(followed, schema, end)
+        return SqlChanges(followed, schema, end, self._running.left)
 
     def _install(self, query: ReadQuery, what: str) -> tuple[Flow, int]:
         owners = self.owners(query.reads.values())
@@ -148,6 +157,11 @@ def _end(flow: Flow) -> None:
         flow.ask_first(Uninstall(flow.index, False))
 
 
+def _leave(output: FlowOutput) -> None:
+    with suppress(TimelyError):  # the view has ended
+        output.leave()
+
+
 def _shown(table: pa.Table, query: ReadQuery) -> pa.Table:
     """Return rows in the order of a query, without the columns that are there for the order only."""
     for key in reversed(query.order):  # each sort is stable, and says by itself where nulls are
@@ -160,4 +174,10 @@ def _shown(table: pa.Table, query: ReadQuery) -> pa.Table:
 def _places(table: pa.Table, key: SortedBy) -> pa.Array:
     column = table.column(key.column).combine_chunks()
     direction = "descending" if key.descending else "ascending"
+    if pa.types.is_floating(column.type):  # Arrow has NaN next to nulls; here it is the largest number
+        parts = pa.table(
+            [pc.is_null(column), pc.fill_null(pc.is_nan(column), False), column], ["0", "1", "2"]
+        )
+        nulls = "ascending" if key.nulls_last else "descending"
+        return pc.sort_indices(parts, [("0", nulls), ("1", direction), ("2", direction)])
     return pc.array_sort_indices(column, direction, null_placement="at_end" if key.nulls_last else "at_start")

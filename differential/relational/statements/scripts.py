@@ -14,7 +14,7 @@ from sqlglot.tokens import Tokenizer
 from ...errors import SqlError
 from ..reading.texts import SqlText
 
-__all__ = ["Piece", "pieces_of"]
+__all__ = ["Piece", "pieces_of", "tokens_of"]
 
 _SUPPORTED: Final = (
     "SELECT, WITH, VALUES, CREATE TABLE, CREATE VIEW, DROP, INSERT, DELETE, UPDATE, SUBSCRIBE, EXPLAIN, SHOW"
@@ -33,10 +33,13 @@ _INSTEAD: Final = {
 
 @dataclass(frozen=True)
 class Piece:
-    """One statement. `words` are its first words in capitals; `starts` says where each token begins."""
+    """One statement. `words` are its words in capitals, but those in quotes, which are "" as they are no
+    words of SQL; `tokens` are all as they are written, without quotes; `starts` says where each begins.
+    """
 
     text: SqlText
     words: tuple[str, ...]
+    tokens: tuple[str, ...]
     starts: tuple[int, ...]
 
     @property
@@ -56,13 +59,17 @@ class Piece:
         return Piece(
             self.text.part(start, len(self.text.text)),
             self.words[tokens:],
+            self.tokens[tokens:],
             tuple(each - start for each in self.starts[tokens:]),
         )
 
     def name_at(self, token: int) -> str:
-        """Return the text of a token and of all behind it, without quotes: the name of a table."""
-        written = self.text.text[self.starts[token] :].split("--")[0].strip()
-        return "".join(part for part in written if part not in '`"')
+        """Return a token and all behind it, without quotes: the name of a table, or dataflow.name. What is no
+        name comes as a text that none has.
+        """
+        parts = self.tokens[token:]
+        joints = set(parts[1::2])
+        return "".join(parts) if len(parts) % 2 and joints <= {"."} else " ".join(parts)
 
 
 def pieces_of(text: str, dialect: str, name: str) -> list[Piece]:
@@ -71,7 +78,7 @@ def pieces_of(text: str, dialect: str, name: str) -> list[Piece]:
     """
     whole = SqlText(text, dialect, name)
     try:
-        tokens = _tokens(text, dialect)
+        tokens = tokens_of(text, dialect)
     except (SqlglotError, ValueError, RecursionError) as error:
         raise whole.error_of_place(0, f"cannot be read: {str(error).partition(chr(10))[0]:.120}") from None
     pieces: list[Piece] = []
@@ -87,7 +94,7 @@ def pieces_of(text: str, dialect: str, name: str) -> list[Piece]:
     return pieces
 
 
-def _tokens(text: str, dialect: str) -> list[Token]:
+def tokens_of(text: str, dialect: str) -> list[Token]:
     """Return the tokens of a text. sqlglot's own way takes all behind SHOW or EXPLAIN, up to the next
     semicolon, as one text, quotes or not.
     """
@@ -102,12 +109,15 @@ def _tokenizer(dialect: str) -> type[Tokenizer]:
 
 def _piece(whole: SqlText, tokens: list[Token]) -> Piece:
     start = tokens[0].start
-    words = tuple(token.text.upper() if token.text else "" for token in tokens)
+    quoted = (TokenType.IDENTIFIER, TokenType.STRING)
     piece = Piece(
-        whole.part(start, tokens[-1].end + 1), words, tuple(token.start - start for token in tokens)
+        whole.part(start, tokens[-1].end + 1),
+        tuple("" if token.token_type in quoted else token.text.upper() for token in tokens),
+        tuple(token.text for token in tokens),
+        tuple(token.start - start for token in tokens),
     )
     if piece.verb not in _PARSED | _PREFIXES | {"UPDATE"}:
         instead = _INSTEAD.get(piece.verb)
         why = f": {instead}" if instead else f". There are {_SUPPORTED}"
-        raise piece.error(f"there is no statement {tokens[0].text[:40]}{why}")
+        raise piece.error(f"there is no statement {piece.tokens[0][:40]}{why}")
     return piece

@@ -63,6 +63,7 @@ def run(
         raise SqlError(
             "cluster.sql needs sqlglot, which is not installed: pip install 'naiad[sql]'"
         ) from None
+    running.end_left()
     steps = planned(text, dialect, name, running.look(), parameters)
     session = _Session(cluster, running, timeout)
     return session.results(steps)
@@ -82,7 +83,7 @@ class _Session:
             for place, step in enumerate(steps):
                 if not isinstance(step, AddRows):
                     self._writing.commit()
-                result = self._done(step)
+                result = self._done_at(step)
                 if place == len(steps) - 1 or not isinstance(step, AddRows):
                     self._writing.commit()
                 if isinstance(result, SqlResult) and result.epoch < 0 and self._writing.epoch >= 0:
@@ -90,6 +91,14 @@ class _Session:
                 yield result
         finally:
             self._writing.commit()
+
+    def _done_at(self, step: ScriptStep) -> SqlResult | SqlChanges:
+        try:
+            return self._done(step)
+        except SqlError as error:
+            if str(error).startswith(f"{step.piece.text.name}:"):
+                raise
+            raise step.piece.error(str(error)) from None
 
     def _done(self, step: ScriptStep) -> SqlResult | SqlChanges:
         if isinstance(step, AddRows):
@@ -165,7 +174,8 @@ class _Session:
         self._running.add(flow)
         if self._cluster.addresses or not self._cluster.is_durable:
             self._running.look()
-        if self._running.with_name(name)[0].index != flow.index:
+        first = next(iter(self._running.with_name(name)), flow)
+        if first.index != flow.index:
             flow.uninstall()
             raise step.piece.error(f"{name} exists already: another client has made it at the same time")
         return flow

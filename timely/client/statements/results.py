@@ -88,7 +88,8 @@ class SqlChanges:
     epoch in which it changes, as soon as it is complete, with the changed rows and `diff`.
 
     An epoch at which a row fails has the error in place of a table. `close` ends it, as does leaving a
-    `with`; a view that is followed goes on.
+    `with`; a view that is followed goes on. If it is dropped without that, as by `break` in a loop over what
+    `sql` returned, the next statement of this client ends it.
     """
 
     def __init__(
@@ -96,17 +97,25 @@ class SqlChanges:
         changes: Iterator[tuple[int, pa.Table | TimelyError]],
         schema: pa.Schema,
         end: Callable[[], None],
+        left: list[Callable[[], None]] | None = None,
     ) -> None:
+        self._is_closed, self._left = False, left
         self.schema, self.status = schema, "SUBSCRIBE"
         self._changes, self._end = changes, end
-        self._is_closed = False
 
     def __repr__(self) -> str:
         """Return the columns."""
         return f"SqlChanges({', '.join(self.schema.names)})"
 
     def __iter__(self) -> Iterator[tuple[int, pa.Table | TimelyError]]:
-        return self._changes
+        # Each iterator refers to `self`, and ends nothing when it is dropped: another one may go on.
+        for each in self._changes:  # noqa: UP028  # `yield from` would close it
+            yield each
+
+    def __del__(self) -> None:
+        # Nothing is asked of workers here: Python may call this in the middle of another request.
+        if self._left is not None and not self._is_closed:
+            self._left.append(self._end)
 
     def __enter__(self) -> Self:
         return self

@@ -6,6 +6,8 @@ import pytest
 
 import differential as dd
 import timely
+from differential.columns.schema import Schema
+from differential.relational.statements.catalogue import Catalogue, CatalogueEntry
 
 
 def exports(name: str, *others: str) -> timely.building.builders.Builder:
@@ -58,3 +60,13 @@ def test_what_several_dataflows_export_is_named_with_its_dataflow() -> None:
             dd.SqlError, match=r"no dataflow exports three\.rows; there are: one\.only_one, one\.rows"
         ):
             cluster.sql("select * from three.rows")
+
+
+def test_diamonds_of_views_are_walked_once() -> None:
+    catalogue = Catalogue()
+    for level in range(40):
+        below = frozenset(f"{side}{level - 1}" for side in "ab") if level else frozenset(("t",))
+        for side in "ab":
+            key = f"{side}{level}"
+            catalogue.entries[key] = CatalogueEntry(key, key, "view", Schema.of("a: int"), reads=below)
+    assert len(catalogue.views_over("t")) == 80

@@ -163,6 +163,19 @@ def test_parameters_are_never_read_as_sql(shop: timely.Cluster) -> None:
     shop.sql("create view mine as select id from orders where customer = :name", name=odd)
     (text,) = rows(shop, "show create view mine")[0]
     assert str(text).endswith(r"'o\'; drop table orders; --'")
+    shop.sql(
+        "create view up as with mutually recursive (return at recursion limit 3) r (n int) as "
+        "(select :k as n union select n + 1 from r) select n from r where n not in (:ids)",
+        k=-5,
+        ids=[1, 2],
+    )
+    (text,) = rows(shop, "show create view up")[0]
+    assert "(return at recursion limit 3) r (n int) as (select (-5) as n" in str(text)
+    assert str(text).endswith("n not in (1, 2)")
+    with pytest.raises(dd.SqlError, match=r"^<sql>:1:15: the parameter :c stands where only a name can$"):
+        shop.sql("select orders.:c from orders", c="id")
+    with pytest.raises(dd.SqlError, match=r"^<sql>:1:8: the parameter :c has a surrogate"):
+        shop.sql("select :c as c", c="\ud800")
 
 
 def test_subscribe_brings_the_answer_and_then_each_change(shop: timely.Cluster) -> None:
@@ -177,6 +190,57 @@ def test_subscribe_brings_the_answer_and_then_each_change(shop: timely.Cluster) 
         shop.sql("delete from orders where id = 1")
         assert [(row["n"], row["diff"]) for row in next(each)[1].to_pylist()] == [(2, 1), (3, -1)]
     assert len(shop.flows()) == 4
+
+
+def test_subscribe_ends_with_the_next_statement_if_the_program_has_dropped_it(shop: timely.Cluster) -> None:
+    changes = shop.sql("subscribe (select id from orders)")
+    for _ in changes:
+        break
+    assert len(shop.flows()) == 5
+    shop.sql("insert into late values (7); delete from orders where id = 1")
+    assert next(iter(changes))[1].to_pylist()[0]["id"] == 1  # a loop that is left ends nothing
+    del changes
+    for _ in shop.sql("subscribe to large"):
+        break
+    for _ in shop.sql("subscribe (select id from late)"):
+        break
+    assert repr(shop.sql("drop table late cascade")) == "DROP TABLE late"
+    assert list(shop.flows().values()) == ["orders"]
+
+
+def test_order_by_has_nan_as_the_largest_number(cluster: timely.Cluster) -> None:
+    cluster.sql("create table f (x double); insert into f values (2), (null), (:nan), (-1)", nan=float("nan"))
+    for order, expected in {
+        "x": "null -1.0 2.0 nan",
+        "x desc": "nan 2.0 -1.0 null",
+        "x nulls last": "-1.0 2.0 nan null",
+        "x desc nulls first": "null nan 2.0 -1.0",
+    }.items():
+        got = [
+            str(row[0]).replace("None", "null") for row in rows(cluster, f"select x from f order by {order}")
+        ]
+        assert " ".join(got) == expected
+        cut = rows(cluster, f"select x from f order by {order} limit 4")
+        assert [str(row[0]).replace("None", "null") for row in cut] == got
+
+
+def test_views_over_lists_and_names_in_quotes(cluster: timely.Cluster) -> None:
+    cluster.sql("""
+        create table `A"b` (a int, `-- SQL` string); insert into `A"b` values (1, 'p'), (1, 'q'), (2, null);
+        create view `select` as select a, array_agg(`-- SQL`) as l from `A"b` group by a;
+        create view over as select a, b from `select` lateral view explode(l) as b;
+    """)
+    assert rows(cluster, "select * from `select` order by a") == [(1, ["p", "q"]), (2, [])]
+    assert rows(cluster, "select * from over order by b") == [(1, "p"), (1, "q")]
+    assert [row[:2] for row in rows(cluster, 'describe `A"b`')] == [("a", "int"), ("-- SQL", "string")]
+    assert rows(cluster, "describe `select` -- of lists")[1][1] == "array<string>"
+    assert rows(cluster, "show create view `select`")[0][0].startswith("create view `select`")
+    assert "import" in repr(cluster.sql("explain `select`"))
+    cluster.sql("create table lists (l array<string>); insert into lists select l from `select`")
+    cluster.sql("update lists set l = null")
+    assert rows(cluster, "select * from lists") == [(None,), (None,)]
+    with cluster.sql("subscribe to `select`") as changes:
+        assert sorted(map(str, next(iter(changes))[1].column("l").to_pylist())) == ["['p', 'q']", "[]"]
 
 
 def test_explain_shows_the_plan_and_what_stages_keep(shop: timely.Cluster) -> None:
@@ -220,6 +284,25 @@ def test_a_name_that_two_clients_create_at_once_is_made_once(
     with pytest.raises(dd.SqlError, match="t exists already: another client has made it at the same time"):
         cluster.sql("create table t (a int)")
     assert list(cluster.flows().values()) == ["t"] and rows(cluster, "describe t")[0][0] == "b"
+
+
+def test_what_another_client_drops_meanwhile_stops_only_statements_that_read_it(
+    shop: timely.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = timely.Cluster(shop._workers)
+    refresh = timely.Flow.refresh
+    dropping = ["drop table late cascade"]
+
+    def late(flow: timely.Flow) -> int:
+        while dropping:
+            other.sql(dropping.pop())
+        return refresh(flow)
+
+    monkeypatch.setattr(timely.Flow, "refresh", late)
+    assert rows(shop, "select count(*) as n from orders") == [(3,)]
+    dropping.append("drop table orders")
+    with pytest.raises(dd.SqlError, match=r"^<sql>:1:11: the table orders has been dropped meanwhile$"):
+        shop.sql("select 1; select count(*) as n from orders")
 
 
 def test_an_embedded_durable_cluster_has_rows_again_when_its_statements_are_run_again(tmp_path: Path) -> None:
