@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 import sys
-from typing import cast
+from functools import cache
+from typing import TYPE_CHECKING
 
-from house import PACKAGES, modules
+from house import PACKAGES, Module, modules
 
-__all__ = ["SEVERAL_SIGNATURES", "SOURCES", "compiled_twice", "loaded_kernels"]
+if TYPE_CHECKING:
+    from progress.compiled.kernel import Kernel
+
+__all__ = ["SEVERAL_SIGNATURES", "compiled_twice", "loaded_kernels", "sources"]
 
 SEVERAL_SIGNATURES: dict[str, str] = {}
 """Kernels, as `module.name`, that are meant to compile more than once, and why."""
@@ -21,23 +25,29 @@ def _is_kernel(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     )
 
 
-SOURCES = [
-    (module, function)
-    for package in PACKAGES
-    for module in modules(package)
-    if "kernel\n" in module.source  # else it need not be parsed
-    for function in module.functions
-    if _is_kernel(function)
-]
-"""Every kernel, by the module that defines it."""
+@cache
+def sources() -> list[tuple[Module, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Return every kernel, by the module that defines it. Parses them: half a second of a processor."""
+    return [
+        (module, function)
+        for package in PACKAGES
+        for module in modules(package)
+        if "kernel\n" in module.source  # else it need not be parsed
+        for function in module.functions
+        if _is_kernel(function)
+    ]
 
 
-def loaded_kernels() -> dict[str, object]:
-    """Those of modules that are imported, by the name of where they are defined."""
+def loaded_kernels() -> dict[str, Kernel]:
+    """Return those of modules that are imported, by the name of where they are defined."""
+    from progress.compiled.kernel import Kernel
+
     return {
-        f"{module.name}.{function.name}": vars(sys.modules[module.name])[function.name]
-        for module, function in SOURCES
-        if module.name in sys.modules
+        f"{module}.{name}": kernel
+        for module, loaded in sys.modules.copy().items()
+        if module.partition(".")[0] in PACKAGES
+        for name, kernel in vars(loaded).items()
+        if isinstance(kernel, Kernel) and kernel.__module__ == module
     }
 
 
@@ -46,6 +56,6 @@ def compiled_twice() -> list[str]:
     return [
         f"{name}: {list(map(str, signatures))}"
         for name, kernel in sorted(loaded_kernels().items())
-        for signatures in [cast("list[object]", getattr(kernel, "signatures", []))]
+        for signatures in [kernel.signatures]
         if len(signatures) > 1 and name not in SEVERAL_SIGNATURES
     ]

@@ -14,7 +14,7 @@ import importlib
 from pathlib import Path
 
 import pytest
-from compiled_kernels import SEVERAL_SIGNATURES, SOURCES, compiled_twice, loaded_kernels
+from compiled_kernels import SEVERAL_SIGNATURES, compiled_twice, loaded_kernels, sources
 from house import Module, report
 
 from progress.compiled.kernel import Kernel
@@ -36,7 +36,7 @@ def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.ar
 def test_shape_kernels_take_and_return_whole_numbers_and_arrays_of_them() -> None:
     report(
         f"{module.where(function.lineno)}: {function.name} has {ast.unparse(annotation)}"
-        for module, function in SOURCES
+        for module, function in sources()
         for annotation in [*(argument.annotation for argument in _parameters(function)), function.returns]
         if annotation is not None and not _names(annotation) <= _allowed_in(module)
     )
@@ -60,7 +60,7 @@ def test_shape_kernels_have_no_defaults_and_no_keyword_arguments() -> None:
     """A default left out is another signature than the same value given."""
     report(
         f"{module.where(function.lineno)}: {function.name}"
-        for module, function in SOURCES
+        for module, function in sources()
         if function.args.defaults or function.args.kwonlyargs or function.args.vararg or function.args.kwarg
     )
 
@@ -68,7 +68,7 @@ def test_shape_kernels_have_no_defaults_and_no_keyword_arguments() -> None:
 def test_shape_kernels_are_called_with_few_arguments() -> None:
     report(
         f"{module.where(function.lineno)}: {function.name} takes {len(_parameters(function))}"
-        for module, function in SOURCES
+        for module, function in sources()
         if len(_parameters(function)) > ARGUMENTS_MAX
     )
 
@@ -77,7 +77,7 @@ def test_shape_kernels_use_no_narrow_integers_and_no_inexact_arithmetic() -> Non
     """A counter of 16 bits never reaches 70 000; a sum under fastmath never cancels exactly."""
     report(
         f"{module.where(part.lineno)}: {word}"
-        for module, function in SOURCES
+        for module, function in sources()
         for part in ast.walk(function)
         if isinstance(part, ast.Name | ast.Attribute)
         for word in [part.id if isinstance(part, ast.Name) else part.attr]
@@ -104,12 +104,12 @@ def test_shape_small_kernels_neither_make_arrays_nor_return_them() -> None:
     kernels = _kernels()
     returning = [
         kernels[f"{module.name}.{function.name}"]
-        for module, function in SOURCES
+        for module, function in sources()
         if function.returns is not None and not _names(function.returns) <= {"int", "bool", "None"}
     ]
     small = [
         (module, function)
-        for module, function in SOURCES
+        for module, function in sources()
         if "small_kernel" in map(ast.unparse, function.decorator_list)
     ]
     assert small and returning
@@ -129,8 +129,8 @@ def test_shape_the_decorated_function_is_still_there_in_python() -> None:
         assert isinstance(kernel, Kernel) and callable(kernel.py_func), name
 
 
-def _kernels() -> dict[str, object]:
-    for module, function in SOURCES:
+def _kernels() -> dict[str, Kernel]:
+    for module, function in sources():
         kernel = getattr(importlib.import_module(module.name), function.name, None)
         assert isinstance(kernel, Kernel), (
             f"{module.where(function.lineno)}: {function.name} is not found in its module: "
@@ -140,7 +140,7 @@ def _kernels() -> dict[str, object]:
 
 
 def test_compiled_every_kernel_is_looked_at() -> None:
-    assert len(_kernels()) == len(SOURCES)
+    assert len(_kernels()) == len(sources())
 
 
 def test_compiled_a_second_signature_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

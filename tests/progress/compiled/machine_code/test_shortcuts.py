@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from compiled_kernels import SOURCES
+from compiled_kernels import sources
 from fresh_processes import answer, start
 from house import report
 
@@ -151,7 +151,7 @@ def test_no_kernel_has_what_nobody_looks_for() -> None:
     within = (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
     report(
         f"{module.where(part.lineno)}: {function.name} has {type(part).__name__}"
-        for module, function in SOURCES
+        for module, function in sources()
         for part in ast.walk(function)
         if part is not function and isinstance(part, within)
     )
