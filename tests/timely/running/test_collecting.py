@@ -46,14 +46,6 @@ class Looks:
         return self.now
 
 
-@pytest.fixture(scope="module", autouse=True)
-def frozen_again() -> Iterator[None]:
-    """These tests thaw what all tests have frozen: the next look would go through that, as each one does."""
-    yield
-    gc.collect()
-    gc.freeze()
-
-
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Looks]:
     monkeypatch.setattr(collecting, "COLLECT_YOUNG_COUNT_MAX", 1_000)

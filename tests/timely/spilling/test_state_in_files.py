@@ -49,8 +49,6 @@ def spill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(settings, "_file_system", lambda folder: "ext4")  # temporary folders may be in memory
     monkeypatch.setattr(settings, "_LEAST", 0)
     monkeypatch.setattr(room, "MAPPED_BYTES_MIN", 64)
-    gc.collect()
-    gc.freeze()  # closing frees what lies in files: else each close looks through all that earlier tests left
     yield str(tmp_path)
     assert not list(tmp_path.iterdir())
     assert SPILL.place is None
