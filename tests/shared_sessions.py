@@ -39,7 +39,6 @@ _WITH_SESSION = (
     "tests/sql/tpch/test_tpch_by_plans.py",
     "tests/examples/test_interactions.py",
     "tests/examples/test_stray_times.py",
-    "tests/timely/durable/answers/test_writing.py",
 )
 _WITHOUT = ("tests/spark/faults/", "tests/spark/scheduled/test_masters.py")
 _DOCUMENTS = "tests/test_docs_run.py::test_run_"

@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
@@ -44,9 +43,6 @@ from timely.durable.folder_store import FolderStore
 from timely.durable.incarnations import announce, joined
 from timely.errors import StoreError
 from timely.worker.durability.folding import FoldProcess
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @pytest.fixture
@@ -172,7 +168,7 @@ def test_same_in_several_passes_and_files(
 # read_
 
 
-def test_read_by_duckdb_and_spark(tmp_path: Path, spark: SparkSession) -> None:
+def test_read_by_duckdb(tmp_path: Path) -> None:
     with cluster(tmp_path, 2) as started:
         flow = started.install(totals)
         flow.input("orders").insert([("ada", 5), ("bea", 2), ("ada", 30), ("ada", 30)])
@@ -181,9 +177,6 @@ def test_read_by_duckdb_and_spark(tmp_path: Path, spark: SparkSession) -> None:
     by_duckdb = duckdb.sql(f"SELECT sum(cents), count(*) FROM read_parquet('{path}/*.parquet')").fetchall()
     assert by_duckdb == [(67, 4)]
     assert duckdb.sql(f"SELECT cents FROM '{path}/*.parquet' WHERE customer = 'bea'").fetchall() == [(2,)]
-    by_spark = spark.read.parquet(path)
-    assert by_spark.columns == ["customer", "cents"]
-    assert by_spark.groupBy().sum("cents").collect()[0][0] == 67
 
 
 # refused_
