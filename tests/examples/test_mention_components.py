@@ -5,9 +5,9 @@ output_*       what is in the folder: one commit per epoch, and the last snapsho
 refuses_*      bad input ends in one clear message and a non-zero exit, with nothing left behind
 ended_*        by a signal, without Java: what was shown is committed, the same command goes on
 
-Runs that end by themselves share a process and its Spark; those that are ended have their own, and show what
-a shell gets of an error. Data sets are read where they lie beside the checkout; on a machine without them the
-generated stream stands alone.
+Runs share a process and its Spark; the one that is ended by a signal has its own, and shows what a shell gets
+of an error. Data sets are read where they lie beside the checkout; on a machine without them the generated
+stream stands alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,8 +58,12 @@ class Done(NamedTuple):
 RUNS = """
 import contextlib, io, json, runpy, sys
 import timely.spark.lost
+from pyspark import SparkContext
 end_session = timely.spark.lost.end_session
-timely.spark.lost.end_session = lambda: None  # the next run takes it over
+def end_lost_session():  # the next run takes it over, unless its Java is gone
+    if java := getattr(SparkContext._gateway, "proc", None):
+        java.poll() is None or end_session()
+timely.spark.lost.end_session = end_lost_session
 script, answers = sys.argv[1], sys.stdout
 for line in sys.stdin:
     sys.argv[1:], code = json.loads(line), None
@@ -344,10 +348,7 @@ def ended(options: Sequence[str], end: Callable[[int], None], lines: int) -> tup
         errors.seek(0)
         said = errors.read()
     assert all(shown), said
-    deadline = time.monotonic() + 60
-    while any(is_running(process) for process in below):
-        assert time.monotonic() < deadline, f"processes are left behind: {below}"
-        time.sleep(0.1)
+    await_end(below)
     return running.returncode, shown, said
 
 
@@ -359,47 +360,47 @@ def is_running(process: int) -> bool:
         return False
 
 
-def kill_java(driver: int) -> None:
-    """As a machine without memory does."""
-    (java,) = (process for process, program in descendants(driver).items() if program == "java")
-    os.kill(java, signal.SIGKILL)
-
-
-ENDS: dict[str, tuple[Callable[[int], None], int, str]] = {
-    "SIGTERM": (lambda driver: os.kill(driver, signal.SIGTERM), 143, r"^stopped by SIGTERM\.\n"),
-    "no Java": (
-        kill_java,
-        1,
-        r"^SparkLostError: the Java process of Spark \(process \d+\) was killed by SIGKILL\.\n",
-    ),
-}
-
-
-@pytest.mark.parametrize("how", ENDS)
-def test_ended_by_force_what_was_shown_is_committed_and_the_same_command_goes_on(
-    job: Job, how: str, tmp_path: Path
+def test_ended_by_a_signal_what_was_shown_is_committed_and_the_same_command_goes_on(
+    job: Job, tmp_path: Path
 ) -> None:
-    end, status, said = ENDS[how]
     stream = tmp_path / "mentions.txt"
     generate(6_000, seed=3).write(stream)
     folder = tmp_path / "out"
     options = ["--input", str(stream), "--slide-minutes", "120", "--json", "--output", str(folder)]
-    code, lines, errors = ended(options, end, lines=5)
+    code, lines, errors = ended(options, lambda driver: os.kill(driver, signal.SIGTERM), lines=5)
     committed = len(list((folder / "changes").glob("epoch-*")))
-    assert code == status, errors
+    assert code == 143, errors
     assert 5 <= len(lines) <= committed < 84, "what was shown is committed"
-    wanted = rf"{said}Epochs 0 to {committed - 1} are committed in .*; the same command, .* behind them\.\n$"
-    assert re.search(wanted, errors) and errors.count("\n") == 2, errors
-    if how == "SIGTERM":
-        assert len(lines) >= committed - 1, (
-            "of what is committed on the way out one line at most is not shown"
-        )
-        before = {file.name: file.read_bytes() for file in (folder / "changes").glob("epoch-*")}
-        rows = [tuple(map(int, row.split()[:3])) for row in stream.read_text().splitlines()]
-        times = [row[2] for row in rows]
-        assert reported(job(*options)) == list(windows(rows, min(times), max(times), DAY_SECONDS, 7_200))
-        assert {name: (folder / "changes" / name).read_bytes() for name in before} == before
-        assert len(list((folder / "changes").glob("epoch-*"))) == 84
+    assert len(lines) >= committed - 1, "of what is committed on the way out one line at most is not shown"
+    assert re.search(rf"^stopped by SIGTERM\.\n{goes_on_behind(committed)}", errors), errors
+    assert errors.count("\n") == 2, errors
+    before = {file.name: file.read_bytes() for file in (folder / "changes").glob("epoch-*")}
+    rows = [tuple(map(int, row.split()[:3])) for row in stream.read_text().splitlines()]
+    times = [row[2] for row in rows]
+    assert reported(job(*options)) == list(windows(rows, min(times), max(times), DAY_SECONDS, 7_200))
+    assert {name: (folder / "changes" / name).read_bytes() for name in before} == before
+    assert len(list((folder / "changes").glob("epoch-*"))) == 84
+
+
+def goes_on_behind(committed: int) -> str:
+    """What is said behind an error, as a pattern."""
+    return rf"Epochs 0 to {committed - 1} are committed in .*; the same command, .* behind them\.\n$"
+
+
+def await_epochs(job: Job, folder: Path) -> None:
+    """Wait until a run of the job has committed a few."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while len(list((folder / "changes").glob("epoch-*"))) < 5:
+        assert time.monotonic() < deadline and job.process.poll() is None
+        time.sleep(0.02)
+
+
+def await_end(processes: Collection[int]) -> None:
+    """Wait until none of them runs."""
+    deadline = time.monotonic() + 60
+    while any(is_running(process) for process in processes):
+        assert time.monotonic() < deadline, f"processes are left behind: {processes}"
+        time.sleep(0.1)
 
 
 def test_refuses_to_go_on_without_a_worker_and_keeps_what_is_committed(job: Job, tmp_path: Path) -> None:
@@ -407,10 +408,7 @@ def test_refuses_to_go_on_without_a_worker_and_keeps_what_is_committed(job: Job,
     stream = tmp_path / "mentions.txt"
     generate(6_000, seed=3).write(stream)
     job.start("--input", str(stream), "--slide-minutes", "10", "--json", "--output", str(folder))
-    deadline = time.monotonic() + TIMEOUT_SECONDS
-    while len(list((folder / "changes").glob("epoch-*"))) < 5:
-        assert time.monotonic() < deadline and job.process.poll() is None
-        time.sleep(0.02)
+    await_epochs(job, folder)
     victims = worker_processes(job.process.pid)
     assert victims, "no worker process was found"
     os.kill(victims[-1], signal.SIGKILL)
@@ -423,7 +421,23 @@ def test_refuses_to_go_on_without_a_worker_and_keeps_what_is_committed(job: Job,
     committed = pq.read_table(folder / "changes")
     epochs = sorted(path.name for path in (folder / "changes").glob("epoch-*"))
     assert len(epochs) >= 1 and set(committed.column("epoch").to_pylist()) <= set(range(len(epochs)))
-    deadline = time.monotonic() + 60
-    while any(Path(f"/proc/{victim}").exists() for victim in victims):
-        assert time.monotonic() < deadline, f"processes are left behind: {victims}"
-        time.sleep(0.1)
+    await_end(victims)
+
+
+def test_ended_without_java_what_was_shown_is_committed(job: Job, tmp_path: Path) -> None:
+    """Java is killed, as a machine without memory does; the next run would start another one."""
+    folder = tmp_path / "out"
+    stream = tmp_path / "mentions.txt"
+    generate(6_000, seed=3).write(stream)
+    job.start("--input", str(stream), "--slide-minutes", "10", "--json", "--output", str(folder))
+    await_epochs(job, folder)
+    below = descendants(job.process.pid)
+    (java,) = (process for process, program in below.items() if program == "java")
+    os.kill(java, signal.SIGKILL)
+    code, out, errors = job.done()
+    committed = len(list((folder / "changes").glob("epoch-*")))
+    assert code == 1, errors
+    assert 4 <= len(out.splitlines()) <= committed < 1_008, "what was shown is committed"
+    said = rf"^SparkLostError: the Java process of Spark \(process {java}\) was killed by SIGKILL\.\n"
+    assert re.search(said + goes_on_behind(committed), errors) and errors.count("\n") == 2, errors
+    await_end(below)
