@@ -15,7 +15,8 @@ end of a line does not count. Only standard output is compared, and a command mu
 write `command 2>&1 || echo "exit $?"`. A command under which nothing is shown may print anything.
 
 Commands run in a scratch copy of the repository with the present interpreter's programs on the path, python
-programs before commands. Programs that start Spark may share a process and its Java (`one_java.py`). The two
+programs before commands. Programs that start Spark may share a process and its Java (`one_java.py`); the
+others may be forked from a process that has imported this project (`forked_workers.py`). The two
 commands that set a machine up (`SETUP_COMMANDS`) are not run from inside the tests that they start: `.ci/run`
 runs them on a fresh clone, which `test_docs_run.py` makes sure of.
 """
@@ -29,7 +30,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,6 +56,9 @@ KINDS = (*RUNNABLE, "output", *READ_ONLY)
 PROGRAM_SECONDS_MAX = 300
 COMMAND_SECONDS_MAX = 300
 _LINKED = (*PACKAGES, "tests")
+
+Forks = Callable[[Sequence[str], Mapping[str, str], Path], subprocess.Popen[str]]
+"""Starts a program of Python: its file and arguments, its environment, and where it runs."""
 
 
 class DocumentError(AssertionError):
@@ -166,10 +170,13 @@ def starts_spark(text: str) -> bool:
     return "local_session(" in text
 
 
-def run_document(name: str, document: str, scratch: Path, java: OneJava | None = None) -> int:
+def run_document(
+    name: str, document: str, scratch: Path, java: OneJava | None = None, forks: Forks | None = None
+) -> int:
     """Run the blocks of a document in `scratch`; return how many. `DocumentError` at the first fault.
 
-    Programs that start Spark are run by `java`, if there is one, which is in the same folder.
+    Programs that start Spark are run by `java`, if there is one, which is in the same folder; `forks` starts
+    those of other documents.
     """
     found = blocks(document)
     runnable = [block for block in found if block.is_run]
@@ -180,7 +187,7 @@ def run_document(name: str, document: str, scratch: Path, java: OneJava | None =
         if block.file is not None:
             (scratch / block.file).write_text(block.text)
     program = [block for block in runnable if block.kind == "python" and block.file is None]
-    printed = _run_program(name, program, scratch, java) if program else []
+    printed = _run_program(name, program, scratch, java, forks) if program else []
     for block, output in zip(program, printed, strict=True):
         if id(block) in expected:
             _compare(f"{name}:{block.line}", expected[id(block)].lines, output)
@@ -212,7 +219,9 @@ for line, source in sources:
 _SEPARATOR = "=-=-= end of block =-=-="
 
 
-def _run_program(name: str, program: list[Block], scratch: Path, java: OneJava | None) -> list[str]:
+def _run_program(
+    name: str, program: list[Block], scratch: Path, java: OneJava | None, forks: Forks | None
+) -> list[str]:
     sources = [(block.line, block.text) for block in program]
     driver = scratch / "run_blocks_of_a_document.py"
     driver.write_text(_PROGRAM)
@@ -220,7 +229,7 @@ def _run_program(name: str, program: list[Block], scratch: Path, java: OneJava |
     if java is not None and any(starts_spark(block.text) for block in program):
         code, output, errors = java.run(command, _environment(scratch), PROGRAM_SECONDS_MAX)
     else:
-        code, output, errors = _run([sys.executable, *command], scratch, PROGRAM_SECONDS_MAX)
+        code, output, errors = _run([sys.executable, *command], scratch, PROGRAM_SECONDS_MAX, forks)
     printed = output.split(_SEPARATOR + "\n")
     if code != 0:
         at = program[min(len(printed), len(program)) - 1].line
@@ -278,18 +287,23 @@ def _exit(code: int) -> str:
     return "took too long" if code == -signal.SIGKILL else f"exit {code}"
 
 
-def _run(command: list[str], scratch: Path, seconds: float) -> tuple[int, str, str]:
+def _run(
+    command: list[str], scratch: Path, seconds: float, forks: Forks | None = None
+) -> tuple[int, str, str]:
     """Run in a process group of its own, so that nothing it started outlives it."""
-    process = subprocess.Popen(
-        command,
-        cwd=scratch,
-        env=_environment(scratch),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    if forks is not None:
+        process = forks(command[1:], _environment(scratch), scratch)
+    else:
+        process = subprocess.Popen(
+            command,
+            cwd=scratch,
+            env=_environment(scratch),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
     try:
         output, errors = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:

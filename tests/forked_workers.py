@@ -10,6 +10,8 @@ addresses, as they do otherwise: `hash(None)` tells them. Both hash text by the 
 By their command start the first few, so that who runs one test waits for no nursery; those whose environment
 is not that of these tests, for modules may look at it while they are imported; and those of tests that ask
 for the fixture `workers_by_command`.
+
+Programs of documents are forked, too (`Nurseries.program`): half a second of each is imports.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import gc
 import importlib
 import json
 import os
+import runpy
 import select
 import signal
 import socket
@@ -25,7 +28,8 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import NoReturn
 
@@ -54,6 +58,7 @@ class Forked(subprocess.Popen[str]):
         self.stderr = os.fdopen(stderr, errors="replace")
         self._told = told
         self._reading = threading.Lock()  # several threads may ask, as of any process
+        self._texts: list[Future[str]] = []
 
     def poll(self) -> int | None:
         """See `subprocess.Popen`."""
@@ -65,6 +70,22 @@ class Forked(subprocess.Popen[str]):
         if status is None:
             raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
         return status
+
+    def communicate(self, input: str | None = None, timeout: float | None = None) -> tuple[str, str]:
+        """See `subprocess.Popen`; there is no input."""
+        assert input is None and self.stdin and self.stdout and self.stderr
+        if not self._texts:
+            self.stdin.close()
+            pool = ThreadPoolExecutor(2)
+            self._texts = [pool.submit(stream.read) for stream in (self.stdout, self.stderr)]
+            pool.shutdown(wait=False)
+        if wait(self._texts, timeout).not_done:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
+        self.wait()
+        self.stdout.close()
+        self.stderr.close()
+        output, errors = (text.result() for text in self._texts)
+        return output, errors
 
     def _ended(self, seconds: float | None) -> int | None:
         if self.returncode is None and select.select([self._told], [], [], seconds)[0]:
@@ -96,12 +117,14 @@ class Nursery:
         )
         theirs.close()
 
-    def start(self, environment: Mapping[str, str]) -> subprocess.Popen[str]:
-        """Fork a worker whose environment is this."""
+    def start(
+        self, environment: Mapping[str, str], folder: Path | None = None, command: Sequence[str] = ()
+    ) -> subprocess.Popen[str]:
+        """Fork a worker whose environment is this; with a command, the program of that file and arguments."""
         ours, theirs = zip(*(os.pipe() for _ in range(4)), strict=True)
         (stdin, stdout, stderr, told), (stdin_end, stdout_end, stderr_end, told_end) = ours, theirs
         given = [stdin, stdout_end, stderr_end, told_end]
-        text = json.dumps([dict(environment), str(Path.cwd())]).encode()
+        text = json.dumps([dict(environment), str(folder or Path.cwd()), list(command)]).encode()
         with self._one_at_a_time:
             socket.send_fds(self._asking, [struct.pack("i", len(text))], given)
             self._asking.sendall(text)
@@ -135,6 +158,14 @@ class Nurseries:
             self._all.append(Nursery())
         return self._all[self._count % len(self._all)].start(environment)
 
+    def program(
+        self, command: Sequence[str], environment: Mapping[str, str], folder: Path
+    ) -> subprocess.Popen[str]:
+        """Fork a program, by its file and arguments, which runs in this folder, in a session of its own."""
+        if not self._all:
+            self._all.append(Nursery())
+        return self._all[0].start(environment, folder, command)
+
     def end(self) -> None:
         """No more workers."""
         for each in self._all:
@@ -148,8 +179,10 @@ def _comparable(environment: Mapping[str, str]) -> dict[str, str]:
     return {_SEED: HASH_SEED, **{name: environment[name] for name in kept}}
 
 
-def _serve(asked: socket.socket) -> None:
-    """Fork whenever it is asked for, and tell how each has ended, until nobody can ask any more."""
+def _serve(asked: socket.socket) -> list[str]:
+    """Fork whenever it is asked for, and tell how each has ended, until nobody can ask any more. In a process
+    that is forked for a program, return its command.
+    """
     from differential.warming import warm
 
     importlib.import_module("timely.worker.process")
@@ -169,7 +202,7 @@ def _serve(asked: socket.socket) -> None:
         if asked.fileno() in ready:
             size, given, _, _ = socket.recv_fds(asked, 4, 4)
             if not size:
-                return
+                return []
             (length,) = struct.unpack("i", size)
             text = b""
             while len(text) < length:
@@ -179,7 +212,12 @@ def _serve(asked: socket.socket) -> None:
                 signal.set_wakeup_fd(-1)
                 for descriptor in (asked.detach(), awake, waking, *telling.values()):
                     os.close(descriptor)
-                _work(given, *json.loads(text))
+                environment, folder, command = json.loads(text)
+                _live(given, environment, folder)
+                if command:
+                    os.setsid()
+                    return list(command)
+                _work()
             telling[pid] = given.pop()
             for descriptor in given:
                 os.close(descriptor)
@@ -199,10 +237,8 @@ def _tell_ended(telling: dict[int, int]) -> None:
         os.close(told)
 
 
-def _work(given: list[int], environment: dict[str, str], folder: str) -> NoReturn:
-    """Be a worker: what `python -m timely.worker.process` is, from here on."""
-    from timely.worker import process
-
+def _live(given: list[int], environment: dict[str, str], folder: str) -> None:
+    """Have pipes, environment, folder and path of one's own, as a process has that a launcher starts."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     *standard, told = given
@@ -215,6 +251,12 @@ def _work(given: list[int], environment: dict[str, str], folder: str) -> NoRetur
     os.chdir(folder)
     before = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:] = list(dict.fromkeys([folder, *before, *_plain_path]))
+
+
+def _work() -> NoReturn:
+    """Be a worker: what `python -m timely.worker.process` is, from here on."""
+    from timely.worker import process
+
     sys.argv[:] = [str(process.__file__)]
     sys.modules["__main__"] = process
     process._end(process.main())
@@ -227,6 +269,9 @@ if __name__ == "__main__":
         path
         for path in sys.path
         if path.startswith((sys.base_prefix, sys.prefix))
+        or path.endswith("site-packages")  # of an environment that this one borrows from
         or (path not in started_with and path != folder_of_this)
     ]
-    _serve(socket.socket(fileno=int(sys.argv[2])))
+    if program := _serve(socket.socket(fileno=int(sys.argv[2]))):
+        sys.argv[:] = program
+        runpy.run_path(program[0], run_name="__main__")

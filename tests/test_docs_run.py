@@ -25,6 +25,7 @@ from documents import (
     run_document,
     starts_spark,
 )
+from forked_workers import CAN_FORK, Nurseries
 from house import ROOT
 from one_java import OneJava
 from shared_sessions import DOCUMENTS_WITH_SPARK
@@ -57,7 +58,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneJava]:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("document", PRESENT, ids=_name)
 def test_run_every_program_and_command_prints_what_is_shown(
-    document: Path, tmp_path: Path, request: pytest.FixtureRequest
+    document: Path, tmp_path: Path, request: pytest.FixtureRequest, _nurseries: Nurseries
 ) -> None:
     text = document.read_text()
     if not any(block.is_run for block in blocks(text)):
@@ -68,7 +69,7 @@ def test_run_every_program_and_command_prints_what_is_shown(
         run_document(_name(document), text, java.folder, java)
         return
     make_scratch(tmp_path)
-    run_document(_name(document), text, tmp_path)
+    run_document(_name(document), text, tmp_path, forks=_nurseries.program if CAN_FORK else None)
 
 
 def test_setup_commands_exist_and_are_executable() -> None:

@@ -98,3 +98,46 @@ def test_in_another_environment_none_is_forked(
     process = _nurseries.start({**os.environ, "NAIAD_TEST_OF_NURSERIES": "1"})
     with process:
         assert process.args == [sys.executable, "-m", "timely.worker.process"]
+
+
+PROGRAM = """
+import atexit, os, sys, own
+atexit.register(print, "and the last")
+print(__name__, sys.argv[1:], os.getcwd(), sys.path[0], own.number, os.environ["OF_IT"], sys.stdin.read())
+print(os.getsid(0) == os.getpid())
+sys.exit("it is broken")
+"""
+
+
+@pytest.mark.skipif(not forked_workers.CAN_FORK, reason="nothing can be forked here")
+def test_programs_print_and_end_as_by_their_command(_nurseries: Nurseries, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "own.py").write_text("number = 7\n")
+    command = [str(tmp_path / "program.py"), "a b"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "OF_IT": "of it"}
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+    )
+    forked = _nurseries.program(command, environment, tmp_path)
+    output, errors = forked.communicate(timeout=60)
+    assert (forked.returncode, output, errors) == (1, done.stdout, done.stderr)
+    assert output.endswith("True\nand the last\n") and errors == "it is broken\n"
+
+
+@pytest.mark.skipif(not forked_workers.CAN_FORK, reason="nothing can be forked here")
+def test_programs_that_take_too_long_can_be_killed(_nurseries: Nurseries, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "import time\nprint('begun', flush=True)\nopen('begun', 'x')\ntime.sleep(600)\n"
+    )
+    forked = _nurseries.program([str(tmp_path / "program.py")], dict(os.environ), tmp_path)
+    while not (tmp_path / "begun").exists():
+        with pytest.raises(subprocess.TimeoutExpired):
+            forked.communicate(timeout=0.05)
+    os.killpg(forked.pid, signal.SIGKILL)
+    assert forked.communicate() == ("begun\n", "") and forked.returncode == -signal.SIGKILL
