@@ -34,21 +34,30 @@ QUICK_EPOCHS = 40
 LIFE_SECONDS_MAX = 300
 
 POINTS = ("sent", "answered", "staged", "committed")
-KINDS = {"local-cluster[2,1,1024]": ("executor", "worker", "workers", "driver")}
-"""By Spark's master, what is killed."""
+VICTIMS = ("executor", "worker", "workers", "driver")
+"""What is killed, each once."""
+
+MASTERS = {True: "local-cluster[1,2,1024]", False: "local-cluster[2,1,1024]"}
+"""Spark's master, of a quick run or not: each executor is a Java of its own, and is started in both lives."""
 
 Changes = Counter[tuple[int, int]]
 """How often (node, component) comes."""
 
 
-def faults_of(master: str, seed: int, epochs: int) -> tuple[Fault, ...]:
+def faults_of(seed: int, epochs: int) -> tuple[Fault, ...]:
     """The faults of one round; an executor is killed where it sends the rows of an epoch."""
-    choose = random.Random(f"main job {master} {seed}")
+    choose = random.Random(f"main job {seed}")
     found = []
-    for number, victim in enumerate(KINDS[master]):
+    for number, victim in enumerate(VICTIMS):
         point = "append" if victim == "executor" else choose.choice(POINTS)
         found.append(Fault(number, victim, "", point, choose.randrange(1, epochs), choose.randrange(2)))
     return tuple(fault._replace(nth=0) if fault.victim == "executor" else fault for fault in found)
+
+
+@pytest.fixture(scope="module")
+def master(effort: int) -> str:
+    """Which Spark the job runs on."""
+    return MASTERS[effort == 1]
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +126,6 @@ def committed(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.skipif(not DATA.exists(), reason="the data set is not beside this checkout")
 @pytest.mark.timeout(2 * LIFE_SECONDS_MAX)
-@pytest.mark.parametrize("master", list(KINDS), ids=["executors"])
 def test_verified_windows_are_committed_once_each_whatever_is_killed(
     master: str,
     seed: int,
@@ -130,7 +138,7 @@ def test_verified_windows_are_committed_once_each_whatever_is_killed(
         (tmp_path / name).mkdir()
     options = ["--input", written(rows, tmp_path / "messages.txt.gz"), "--slide-minutes", "1440", "--json"]
     options += ["--output", str(tmp_path / "out"), "--durable", str(tmp_path / "store")]
-    life = MainLife(str(tmp_path / "struck"), master, tuple(options), faults_of(master, seed, epochs))
+    life = MainLife(str(tmp_path / "struck"), master, tuple(options), faults_of(seed, epochs))
     status = lived(life, tmp_path)
     assert status == -signal.SIGKILL, (life.faults, (tmp_path / "said").read_text()[-3000:])
     before = committed(tmp_path)
