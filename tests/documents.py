@@ -15,10 +15,10 @@ end of a line does not count. Only standard output is compared, and a command mu
 write `command 2>&1 || echo "exit $?"`. A command under which nothing is shown may print anything.
 
 Commands run in a scratch copy of the repository with the present interpreter's programs on the path, python
-programs before commands. Programs that start Spark may share a process and its Java (`one_java.py`); the
-others may be forked from a process that has imported this project (`forked_workers.py`). The two
-commands that set a machine up (`SETUP_COMMANDS`) are not run from inside the tests that they start: `.ci/run`
-runs them on a fresh clone, which `test_docs_run.py` makes sure of.
+programs before commands. Programs may be forked from a process that has imported this project
+(`forked_workers.py`), unless they start Spark. The two commands that set a machine up (`SETUP_COMMANDS`) are not
+run from inside the tests that they start: `.ci/run` runs them on a fresh clone, which `test_docs_run.py` makes
+sure of.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from house import PACKAGES, ROOT
-from one_java import OneJava
 
 __all__ = [
     "SETUP_COMMANDS",
@@ -170,13 +169,10 @@ def starts_spark(text: str) -> bool:
     return "local_session(" in text
 
 
-def run_document(
-    name: str, document: str, scratch: Path, java: OneJava | None = None, forks: Forks | None = None
-) -> int:
+def run_document(name: str, document: str, scratch: Path, forks: Forks | None = None) -> int:
     """Run the blocks of a document in `scratch`; return how many. `DocumentError` at the first fault.
 
-    Programs that start Spark are run by `java`, if there is one, which is in the same folder; `forks` starts
-    those of other documents.
+    `forks` starts programs, if it is there.
     """
     found = blocks(document)
     runnable = [block for block in found if block.is_run]
@@ -187,13 +183,13 @@ def run_document(
         if block.file is not None:
             (scratch / block.file).write_text(block.text)
     program = [block for block in runnable if block.kind == "python" and block.file is None]
-    printed = _run_program(name, program, scratch, java, forks) if program else []
+    printed = _run_program(name, program, scratch, forks) if program else []
     for block, output in zip(program, printed, strict=True):
         if id(block) in expected:
             _compare(f"{name}:{block.line}", expected[id(block)].lines, output)
     for block in runnable:
         if block.kind == "console":
-            _run_console(name, block, scratch, java)
+            _run_console(name, block, scratch)
         elif block.kind == "sh" and not _only_sets_up(block.lines):
             output = _run_shell(f"{name}:{block.line}", block.text, scratch)
             if id(block) in expected:
@@ -219,17 +215,12 @@ for line, source in sources:
 _SEPARATOR = "=-=-= end of block =-=-="
 
 
-def _run_program(
-    name: str, program: list[Block], scratch: Path, java: OneJava | None, forks: Forks | None
-) -> list[str]:
+def _run_program(name: str, program: list[Block], scratch: Path, forks: Forks | None) -> list[str]:
     sources = [(block.line, block.text) for block in program]
     driver = scratch / "run_blocks_of_a_document.py"
     driver.write_text(_PROGRAM)
     command = [str(driver), json.dumps([str(ROOT / name), _SEPARATOR, sources])]
-    if java is not None and any(starts_spark(block.text) for block in program):
-        code, output, errors = java.run(command, _environment(scratch), PROGRAM_SECONDS_MAX)
-    else:
-        code, output, errors = _run([sys.executable, *command], scratch, PROGRAM_SECONDS_MAX, forks)
+    code, output, errors = _run([sys.executable, *command], scratch, PROGRAM_SECONDS_MAX, forks)
     printed = output.split(_SEPARATOR + "\n")
     if code != 0:
         at = program[min(len(printed), len(program)) - 1].line
@@ -237,11 +228,11 @@ def _run_program(
     return printed[:-1]
 
 
-def _run_console(name: str, block: Block, scratch: Path, java: OneJava | None) -> None:
+def _run_console(name: str, block: Block, scratch: Path) -> None:
     for line, command, shown in _commands(block):
         if _is_setup(command):
             continue
-        output = _run_shell(f"{name}:{line}", command, scratch, java)
+        output = _run_shell(f"{name}:{line}", command, scratch)
         if any(text.strip() for text in shown):
             _compare(f"{name}:{line}", shown, output)
 
@@ -271,13 +262,8 @@ def _only_sets_up(lines: tuple[str, ...]) -> bool:
     return bool(commands) and all(_is_setup(command) for command in commands)
 
 
-def _run_shell(where: str, script: str, scratch: Path, java: OneJava | None = None) -> str:
-    words = script.split()
-    program = scratch / words[1] if len(words) == 2 and words[0] == "python" else None
-    if java is not None and program is not None and program.is_file() and starts_spark(program.read_text()):
-        code, output, errors = java.run([str(program)], _environment(scratch), COMMAND_SECONDS_MAX)
-    else:
-        code, output, errors = _run(["sh", "-euc", script], scratch, COMMAND_SECONDS_MAX)
+def _run_shell(where: str, script: str, scratch: Path) -> str:
+    code, output, errors = _run(["sh", "-euc", script], scratch, COMMAND_SECONDS_MAX)
     if code != 0:
         raise DocumentError(f"{where}: the command failed ({_exit(code)}): {script}\n{output}\n{errors}")
     return output

@@ -43,7 +43,7 @@ _WITH_SESSION = (
 _WITHOUT = ("tests/spark/faults/", "tests/spark/scheduled/test_masters.py")
 _DOCUMENTS = "tests/test_docs_run.py::test_run_"
 DOCUMENTS_WITH_SPARK = ("docs/spark.md", "docs/spark_run.md", "docs/pyspark_kept_current.md", "README.md")
-"""Those whose programs start it: they share a Java."""
+"""Those whose programs start it: one after the other, or a Java would run beside each pytest."""
 
 _LONG_DOCUMENTS = ("examples/README.md", "docs/failures.md", "docs/keys.md")
 """Each begins a group, in which there are others, too."""

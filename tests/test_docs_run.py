@@ -11,7 +11,7 @@ How blocks are written is said in `documents.py`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -27,7 +27,6 @@ from documents import (
 )
 from forked_workers import CAN_FORK, Nurseries
 from house import ROOT
-from one_java import OneJava
 from shared_sessions import DOCUMENTS_WITH_SPARK
 
 DOCUMENTS = [
@@ -46,30 +45,22 @@ def test_written_every_block_says_what_it_is(document: Path) -> None:
     assert problems_in(document.read_text()) == []
 
 
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneJava]:
-    """For all documents that start Spark: each Java costs more than most documents do."""
-    made = OneJava(tmp_path_factory.mktemp("java"))
-    make_scratch(made.folder)
-    yield made
-    made.end()
-
-
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("document", PRESENT, ids=_name)
 def test_run_every_program_and_command_prints_what_is_shown(
-    document: Path, tmp_path: Path, request: pytest.FixtureRequest, _nurseries: Nurseries
+    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _nurseries: Nurseries
 ) -> None:
     text = document.read_text()
     if not any(block.is_run for block in blocks(text)):
         return
-    if starts_spark(text):
-        assert _name(document) in DOCUMENTS_WITH_SPARK, "one process runs all that start Spark"
-        java: OneJava = request.getfixturevalue("java")
-        run_document(_name(document), text, java.folder, java)
-        return
+    has_spark = starts_spark(text)
+    assert not has_spark or _name(document) in DOCUMENTS_WITH_SPARK, "one process runs all that start Spark"
     make_scratch(tmp_path)
-    run_document(_name(document), text, tmp_path, forks=_nurseries.program if CAN_FORK else None)
+    forks = _nurseries.program if CAN_FORK and not has_spark else None
+    # Its own, for tables of Spark lie there, and short, for sockets of workers do. All checkouts share others.
+    with tempfile.TemporaryDirectory(prefix="doc-", ignore_cleanup_errors=True) as temporary:
+        monkeypatch.setenv("TMPDIR", temporary)
+        run_document(_name(document), text, tmp_path, forks=forks)
 
 
 def test_setup_commands_exist_and_are_executable() -> None:
@@ -165,34 +156,6 @@ def test_runner_refuses_blocks_that_would_silently_not_be_checked(document: str,
     problems = problems_in(document)
     assert len(problems) == 1
     assert complaint in problems[0]
-
-
-PROGRAMS = {
-    "first.py": "import pyspark.sql, sys\nimport own\nleft = print('one', own.number, sys.argv[1:])\n",
-    "second.py": "import sys\nimport own\nprint('left' in globals(), own.number)\nsys.exit('it is broken')\n",
-    "third.py": "import os\nos.system('echo three')\n1 // 0\n",
-    "fourth.py": "import os\nos._exit(4)\n",
-}
-
-
-def test_runner_keeps_one_process_for_programs_that_have_nothing_else_in_common(tmp_path: Path) -> None:
-    for name, text in PROGRAMS.items():
-        (tmp_path / name).write_text(text)
-    java = OneJava(tmp_path)
-
-    def run(name: str, *more: str) -> tuple[int, str, str]:
-        (tmp_path / "own.py").write_text(
-            f"number = {len(name)}\n" + "#" * len(name)
-        )  # another size: no cache
-        return java.run([str(tmp_path / name), *more], dict(os.environ), 60)
-
-    assert run("first.py", "a b") == (0, "one 8 ['a b']\n", "")
-    assert run("second.py") == (1, "False 9\n", "it is broken\n")
-    status, said, errors = run("third.py")
-    assert (status, said) == (1, "three\n") and "ZeroDivisionError" in errors
-    assert run("fourth.py")[0] == 4
-    assert run("first.py")[0] == 0, "in another one"
-    java.end()
 
 
 def test_runner_leaves_out_only_what_gives_its_reason(tmp_path: Path) -> None:
