@@ -16,9 +16,9 @@ write `command 2>&1 || echo "exit $?"`. A command under which nothing is shown m
 
 Commands run in a scratch copy of the repository with the present interpreter's programs on the path, python
 programs before commands. Programs may be forked from a process that has imported this project
-(`forked_workers.py`), unless they start Spark. The two commands that set a machine up (`SETUP_COMMANDS`) are not
-run from inside the tests that they start: `.ci/run` runs them on a fresh clone, which `test_docs_run.py` makes
-sure of.
+(`forked_workers.py`), unless they start Spark. The two commands that set a machine up (`SETUP_COMMANDS`)
+are not run from inside the tests that they start: `.ci/run` runs them on a fresh clone, which
+`test_docs_run.py` makes sure of.
 """
 
 from __future__ import annotations

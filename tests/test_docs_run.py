@@ -57,7 +57,7 @@ def test_run_every_program_and_command_prints_what_is_shown(
     assert not has_spark or _name(document) in DOCUMENTS_WITH_SPARK, "one process runs all that start Spark"
     make_scratch(tmp_path)
     forks = _nurseries.program if CAN_FORK and not has_spark else None
-    # Its own, for tables of Spark lie there, and short, for sockets of workers do. All checkouts share others.
+    # Of its own, for tables of Spark lie there; and a short one, for sockets of workers do.
     with tempfile.TemporaryDirectory(prefix="doc-", ignore_cleanup_errors=True) as temporary:
         monkeypatch.setenv("TMPDIR", temporary)
         run_document(_name(document), text, tmp_path, forks=forks)
