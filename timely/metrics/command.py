@@ -56,14 +56,14 @@ def run_command(arguments: Sequence[str], out: TextIO) -> None:
 
 
 class ScrapedCluster:
-    """A cluster that is asked for its counters, and connected to again after it has ended."""
+    """A cluster that gives its counters, and to which this connects again after it has ended."""
 
     def __init__(self, address: str, keys: Path | None) -> None:
         self._address, self._keys = address, keys
         self._cluster: Cluster | None = None
 
     def __call__(self) -> Stats:
-        """Return what `cluster.stats()` does; raise TimelyError if the cluster cannot be asked."""
+        """Return what `cluster.stats()` does; raise TimelyError if the cluster does not answer."""
         if self._cluster is None:
             self._cluster = connect(self._address, keys=self._keys)
         try:

@@ -1,7 +1,7 @@
 """`python -m timely.top`: show in a terminal how a cluster works, again and again.
 
-Workers are asked in a thread: one that is in a long step answers late, and the picture says then how old it
-is. Nobody asks again before the last answer is there.
+A thread asks the workers: one that is in a long step answers late, and the picture says then how old it is.
+Nobody asks again before the last answer is there.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _BEHIND_SECONDS_LATE: Final = 1.0
 
 def picture(figures: Figures, order: str, height: int, age: float = 0.0) -> Group:
     """Return the tables, with as many stages as fit into `height` lines, the first by `order`. `age`: seconds
-    since the workers answered, which is said if it is more than two.
+    since the workers answered: a line says so if they are more than two.
     """
     names = {flow.dataflow: flow.name for flow in figures.dataflows}
     room = max(3, height - len(figures.workers) - len(figures.dataflows) - 9)

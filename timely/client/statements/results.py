@@ -113,7 +113,7 @@ class SqlChanges:
             yield each
 
     def __del__(self) -> None:
-        # Nothing is asked of workers here: Python may call this in the middle of another request.
+        # This asks no worker for anything: Python may call this in the middle of another request.
         if self._left is not None and not self._is_closed:
             self._left.append(self._end)
 

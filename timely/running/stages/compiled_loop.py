@@ -111,7 +111,7 @@ class CompiledLoopRunner:
         rows come in, its stage and port.
         """
         self._dataflow = dataflow
-        self.work_told: dict[int, int] = {}  # rows and turns of each stage that were told as busy time
+        self.work_told: dict[int, int] = {}  # rows and turns of each stage at the last report
         self.name, layout = scope
         self._limit = layout.limit
         self._shift = layout.shifts[0]

@@ -15,8 +15,8 @@ __all__ = ["busy_nanoseconds", "rows_waiting"]
 
 
 def busy_nanoseconds(instance: Instance) -> Sequence[int]:
-    """Return for each stage how many nanoseconds it has worked in all, with what it sent meanwhile. What
-    stages are told never falls: only what has come since the last call is shared out.
+    """Return for each stage how many nanoseconds it has worked in all, with what it sent meanwhile. No
+    stage's time falls: only what has come since the last call is shared out.
     """
     busy = instance.turns.busy
     for loop in instance.loops:
