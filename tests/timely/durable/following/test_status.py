@@ -14,10 +14,13 @@ import os, sys
 from timely.durable.following.status import StatusFile
 file = StatusFile(sys.argv[1], 1)
 file.write(False, {0: 2, 5: 7})
+begun, begins = os.pipe()
 if not os.fork():
     os.close(1)
+    os.write(begins, b"+")
     sys.stdin.read()  # goes on though the other one is killed
     os._exit(0)
+os.read(begun, 1)  # it has closed what it must not hold
 print("follows", flush=True)
 sys.stdin.read()
 """
