@@ -468,7 +468,7 @@ NAMES = {
     "flow": "flow.foo",
     "flow's input": "flow.rows",
     "input": "flow.input('rows').send",
-    "output": "flow.output('o').collect",
+    "output": "flow.output('o').foreach",
     "module": "dd.medians",
     "expression": "col.k.foo",
     "text": "col.k.str.foo",

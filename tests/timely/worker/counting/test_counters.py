@@ -63,7 +63,12 @@ def test_all_that_is_counted_is_said_to_users_and_nothing_else(kind: dict[str, i
         follower.remove()
     # A list that is empty in one place has entries in another.
     told = {name for name in found if not any(other.startswith(f"{name}.") for other in found)}
-    table = (ROOT / "docs" / "workers.md").read_text().partition("## What `stats()` says")[2]
+    table = (
+        (ROOT / "docs" / "workers.md")
+        .read_text()
+        .partition("## What `stats()` says")[2]
+        .partition("\n### ")[0]
+    )
     assert set(re.findall(r"^\| `([\w.]+)` \| [^|]+ \| [^|]+ \|$", table, re.MULTILINE)) == told
     listed = re.findall(r"`([a-z_.]+)`", str(timely.Cluster.stats.__doc__))
     assert set(listed) - {"counters", "report"} == told
