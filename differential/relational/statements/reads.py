@@ -18,6 +18,7 @@ from timely.building.dataflow import Dataflow
 from timely.building.declarations import BRIEF
 from timely.client.cluster import Cluster
 from timely.client.reading import FlowOutput
+from timely.client.reports.figures import StageFigures, figures
 from timely.client.session import Flow
 from timely.client.statements.results import SqlChanges
 from timely.errors import TimelyError
@@ -86,24 +87,19 @@ class StatementReads:
             _end(flow)
         return _shown(table, query), epoch
 
-    def counters(self, query: ReadQuery) -> list[dict[str, object]]:
-        """Return the counters of the workers while a query runs that has given its first answer."""
+    def stages(self, query: ReadQuery) -> list[StageFigures]:
+        """Return what the stages of a query have done when it has given its first answer."""
         flow, through = self._install(query, "(explain)")
         try:
             self._began(flow, through)
-            return self.counters_of(flow)
+            return self.stages_of(flow)
         finally:
             _end(flow)
 
-    def counters_of(self, flow: Flow) -> list[dict[str, object]]:
-        """Return the counters of a dataflow on each worker."""
-        matches = []
-        for worker in self._cluster.stats():
-            flows = worker.get("dataflows")
-            each = flows.get(flow.index) if isinstance(flows, dict) else None
-            if isinstance(each, dict):
-                matches.append(each)
-        return matches
+    def stages_of(self, flow: Flow) -> list[StageFigures]:
+        """Return what the stages of a dataflow have done since its start, on all workers together."""
+        totals = figures([], self._cluster.stats(), 1.0)
+        return [stage for stage in totals.stages if stage.dataflow == flow.index]
 
     def follow(self, query: ReadQuery) -> SqlChanges:
         """Return the answer of a query, and then its changes. A view that is followed as it is needs no

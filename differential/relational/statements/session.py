@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
 from timely.building.dataflow import Dataflow
 from timely.client.cluster import Cluster
+from timely.client.reports.figures import StageFigures
 from timely.client.session import Flow
 from timely.client.statements.results import SqlChanges, SqlResult
 from timely.errors import MisuseError
@@ -198,36 +199,36 @@ class _Session:
             text = step.query.build(Dataflow("explain"), owners).explain()
             return SqlResult("EXPLAIN", pa.table({"plan": pa.array(text.splitlines(), pa.string())}))
         if step.query is not None:
-            counters = self._reads.counters(step.query)
+            stages = self._reads.stages(step.query)
         else:
             assert step.view is not None, "EXPLAIN ANALYZE has a view or a query"
-            counters = self._reads.counters_of(self._reads.flow_of(step.view))
-        return SqlResult("EXPLAIN ANALYZE", _stages(counters))
+            stages = self._reads.stages_of(self._reads.flow_of(step.view))
+        return SqlResult("EXPLAIN ANALYZE", _analyzed(stages))
 
 
-def _stages(counters: list[dict[str, object]]) -> pa.Table:
+def _analyzed(stages: Sequence[StageFigures]) -> pa.Table:
     """Return what each stage has done, and keeps, on all workers together."""
-    sums: dict[str, dict[str, float]] = {}
-    places: dict[str, str] = {}
-    for flow in counters:
-        stages = flow.get("stages")
-        for number, each in enumerate(stages if isinstance(stages, list) else []):
-            name = f"{number}. {each.get('name')}"
-            places[name] = str(each.get("site"))
-            row = sums.setdefault(name, dict.fromkeys(_COUNTED, 0))
-            for counter in _COUNTED:
-                value = each.get(counter)
-                row[counter] += value if isinstance(value, int | float) else 0
-    columns = {"stage": pa.array(sums, pa.string()), "place": pa.array(places.values(), pa.string())}
-    for counter, title in _COUNTED.items():
-        columns[title] = pa.array([int(row[counter]) for row in sums.values()], pa.int64())
-    busy = [round(1_000 * row["busy_seconds"], 3) for row in sums.values()]
-    return pa.table(columns).set_column(2, "busy_ms", pa.array(busy, pa.float64()))
+    rows = [
+        {
+            "stage": f"{each.stage}. {each.name}",
+            "place": each.site,
+            "busy_ms": round(1_000 * each.busy, 3),
+            "skew": round(each.skew, 2),
+            "rows_kept": each.kept_rows,
+            "bytes_kept": each.kept_bytes,
+        }
+        for each in stages
+    ]
+    return pa.Table.from_pylist(rows, _ANALYZED)
 
 
-_COUNTED = {
-    "busy_seconds": "busy_ms",
-    "activations": "activations",
-    "trace_rows": "rows_kept",
-    "trace_bytes": "bytes_kept",
-}
+_ANALYZED = pa.schema(
+    [
+        ("stage", pa.string()),
+        ("place", pa.string()),
+        ("busy_ms", pa.float64()),
+        ("skew", pa.float64()),
+        ("rows_kept", pa.int64()),
+        ("bytes_kept", pa.int64()),
+    ]
+)
