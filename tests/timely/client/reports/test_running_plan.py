@@ -1,4 +1,4 @@
-"""What runs is told by stage, with where its rows came from; stages that one worker does alone are named."""
+"""The text lists each stage with where its rows came from, and names one that a worker does nearly alone."""
 
 from __future__ import annotations
 
