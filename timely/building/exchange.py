@@ -8,6 +8,7 @@ depend only on the row, its time, and the routing (`wire/routing.py`), which is 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -24,9 +25,9 @@ from ..wire.batch import Batch, Records
 from ..wire.claims import shown
 from ..wire.frames.table_batch import TableBatch
 from ..wire.routing import BUCKETS, Routing
-from .record_columns import buckets_of_keys, divided_records
+from .record_columns import divided_records, keys_numbered
 from .record_hash import KeyNumber
-from .tables.column_hash import numbers_of_rows
+from .tables.column_hash import numbers_of_rows, order_by_worker
 
 
 class Route(Protocol):
@@ -89,10 +90,9 @@ class RecordRoute:
             raise InternalError(f"a record route got a {type(batch).__name__}")
         records = batch.records
         if len(records) >= DIVIDED_RECORDS_MIN and isinstance(self._partition, KeyNumber):
-            buckets = buckets_of_keys(self._partition, records)
-            if buckets is not None:
-                owner_of_record = routing.owner_array_at(word)[buckets]
-                parts = divided_records(records, owner_of_record, routing.workers)
+            numbers = keys_numbered(self._partition, records)
+            if numbers is not None:
+                parts = divided_records(records, numbers, routing.owner_array_at(word), routing.workers)
                 return [Records(part) if part else None for part in parts]
         owners = routing.owners_at(word)
         parts = [[] for _ in range(routing.workers)]
@@ -147,17 +147,12 @@ def _divided(
     table: pa.Table, numbers: npt.NDArray[np.uint32], owners: Int64s, workers: int
 ) -> list[Batch | None]:
     """Return the rows of a table for each worker, in their order, by the owners of their buckets."""
-    owner_of_row = owners[numbers % BUCKETS]
-    counts = np.bincount(owner_of_row, minlength=workers).tolist()
-    if max(counts) == len(owner_of_row):
-        return [TableBatch(table) if count else None for count in counts]
-    rows = table.combine_chunks().take(number_array(np.argsort(owner_of_row.astype(np.int16), kind="stable")))
-    parts: list[Batch | None] = []
-    start = 0
-    for count in counts:
-        parts.append(TableBatch(rows.slice(start, count)) if count else None)
-        start += count
-    return parts
+    order, bounds = order_by_worker(numbers, owners, workers)
+    parts = list(pairwise(bounds.tolist()))
+    if len(order) in np.diff(bounds):
+        return [TableBatch(table) if first < last else None for first, last in parts]
+    rows = table.combine_chunks().take(number_array(order))
+    return [TableBatch(rows.slice(first, last - first)) if first < last else None for first, last in parts]
 
 
 class Broadcast:

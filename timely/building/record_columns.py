@@ -1,4 +1,4 @@
-"""Buckets of many records at once: keys are taken out as columns, and NumPy numbers a column in one go.
+"""Numbers of many records at once: keys are taken out as columns, and NumPy numbers a column in one go.
 
 The numbers are those of `record_hash.py`, record for record. A column of whole numbers, text or bytes
 costs no line of Python for each value, and tuples are numbered entry by entry. Other values, such as floats,
@@ -9,7 +9,7 @@ it, functions of the user are called once more.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import repeat
+from itertools import pairwise, repeat
 from operator import itemgetter
 from typing import TypeAlias
 from zlib import crc32
@@ -17,11 +17,12 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from ..wire.routing import BUCKETS
-from .record_hash import KeyNumber, RecordEntry, number_of_key
-from .tables.column_hash import crc_of_integers, crc_of_words, hash_of_integers
+from progress.compiled.arrays import Int64s
 
-__all__ = ["buckets_of_keys", "divided_records"]
+from .record_hash import KeyNumber, RecordEntry, number_of_key
+from .tables.column_hash import crc_of_words, numbers_of_integers, order_by_worker
+
+__all__ = ["divided_records", "keys_numbered"]
 
 _Numbers: TypeAlias = npt.NDArray[np.uint32]
 
@@ -29,37 +30,32 @@ _NO_COLUMN = (TypeError, LookupError, RecursionError, UnicodeError)
 """What is raised by a record without the key, or with a key that has no number."""
 
 
-def buckets_of_keys(keys: KeyNumber, records: Sequence[object]) -> _Numbers | None:
-    """Return the bucket of each record by its key; None if some record has no such key, or one that has no
+def keys_numbered(keys: KeyNumber, records: Sequence[object]) -> _Numbers | None:
+    """Return the number of each record by its key; None if some record has no such key, or one that has no
     number: then `keys`, called for each record in turn, raises the error.
     """
     try:
         if keys.parts:
             columns = [list(map(_getter(part), records)) for part in keys.parts]
             numbers = [_numbers_of(column) for column in columns]
-            number = numbers[0] if len(numbers) == 1 else crc_of_words(numbers, len(records), 4)
-        else:
-            number = _numbers_of(records)
+            return numbers[0] if len(numbers) == 1 else crc_of_words(numbers, len(records), 4)
+        return _numbers_of(records)
     except _NO_COLUMN:
         return None
-    return number % BUCKETS
 
 
 def divided_records(
-    records: Sequence[object], owner_of_record: npt.NDArray[np.int64], workers: int
+    records: Sequence[object], numbers: _Numbers, owners: Int64s, workers: int
 ) -> list[list[object]]:
-    """Return the records of each worker, in their order. Requires: two records at least."""
-    counts = np.bincount(owner_of_record, minlength=workers).tolist()
-    if max(counts) == len(records):
-        return [list(records) if count else [] for count in counts]
-    order = np.argsort(owner_of_record.astype(np.int16), kind="stable").tolist()
-    sorted_records = itemgetter(*order)(records)
-    parts: list[list[object]] = []
-    start = 0
-    for count in counts:
-        parts.append(list(sorted_records[start : start + count]))
-        start += count
-    return parts
+    """Return the records of each worker, in their order, by the owners of their buckets.
+
+    Requires: two records at least.
+    """
+    order, bounds = order_by_worker(numbers, owners, workers)
+    if len(records) in np.diff(bounds):
+        return [list(records) if first < last else [] for first, last in pairwise(bounds.tolist())]
+    sorted_records = itemgetter(*order.tolist())(records)
+    return [list(sorted_records[first:last]) for first, last in pairwise(bounds.tolist())]
 
 
 def _getter(part: Callable[[object], object]) -> Callable[[object], object]:
@@ -88,10 +84,9 @@ def _numbers_of(column: Sequence[object]) -> _Numbers:
 
 def _of_integers(column: Sequence[object]) -> _Numbers:
     try:
-        hashes = hash_of_integers(np.array(column, np.int64))
+        return numbers_of_integers(np.array(column, np.int64))
     except OverflowError:
-        hashes = np.fromiter(map(hash, column), np.int64, len(column))
-    return crc_of_integers(hashes)
+        return numbers_of_integers(np.fromiter(map(hash, column), np.int64, len(column)))
 
 
 def _of_tuples(column: Sequence[Sequence[object]]) -> _Numbers:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from timely import MisuseError
 from timely.building.exchange import RecordRoute
-from timely.building.record_columns import buckets_of_keys, divided_records
+from timely.building.record_columns import divided_records, keys_numbered
 from timely.building.record_hash import KeyNumber, by, number_of_key
 from timely.thresholds import DIVIDED_RECORDS_MIN
 from timely.wire.batch import Records
@@ -40,7 +40,7 @@ COLUMNS: dict[str, list[object]] = {
 
 
 @pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
-def test_buckets_of_a_column_are_those_of_its_keys(column: list[object]) -> None:
+def test_numbers_of_a_column_are_those_of_its_keys(column: list[object]) -> None:
     records: list[object] = [(key, "x") for key in column]
     routes: list[tuple[KeyNumber, list[object]]] = [
         (by(0), records),
@@ -52,11 +52,11 @@ def test_buckets_of_a_column_are_those_of_its_keys(column: list[object]) -> None
         (by(), records),
     ]
     for keys, of_keys in routes:
-        buckets = buckets_of_keys(keys, of_keys)
-        if buckets is None:
+        numbers = keys_numbered(keys, of_keys)
+        if numbers is None:
             assert any("\ud800" in str(key) for key in column), "only text that cannot be encoded is left"
             continue
-        assert buckets.tolist() == [keys(record) % BUCKETS for record in of_keys]
+        assert numbers.tolist() == [keys(record) for record in of_keys]
 
 
 @settings(max_examples=30)
@@ -73,8 +73,9 @@ def test_records_are_divided_as_one_by_one(keys: list[object], workers: int) -> 
 
 def test_records_that_all_go_to_one_worker_stay_together() -> None:
     records: list[object] = ["a", "b", "c"]
-    assert divided_records(records, np.array([1, 1, 1]), 3) == [[], records, []]
-    assert divided_records(records, np.array([2, 0, 2]), 3) == [["b"], [], ["a", "c"]]
+    owners = Routing.default(3).owner_array_at(0)
+    assert divided_records(records, np.array([1, 1, 1], np.uint32), owners, 3) == [[], records, []]
+    assert divided_records(records, np.array([2, 0, 5], np.uint32), owners, 3) == [["b"], [], ["a", "c"]]
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from progress.compiled.arrays import Int32s, Int64s
 from progress.errors import MisuseError
 
 from ...wire.arrow import numbers_of, validity_of
 from ..record_hash import number_of_key
 
-__all__ = ["crc_of_integers", "crc_of_words", "hash_of_integers", "numbers_of_rows"]
+__all__ = ["crc_of_words", "numbers_of_integers", "numbers_of_rows", "order_by_worker"]
 
 _Numbers: TypeAlias = npt.NDArray[np.uint32]
 _Words: TypeAlias = npt.NDArray[np.uint64]
@@ -42,20 +43,24 @@ _ROWS_AT_ONCE: Final = 16_384
 
 
 @cache
-def _tables() -> npt.NDArray[np.uint32]:
-    """Return the tables of CRC-32 by pairs of bytes: entry [n, b] is the effect of the pair b with n pairs
-    behind it.
-    """
+def _by_byte() -> Int32s:
+    """Return the tables of CRC-32: entry [n, b] is the effect of the byte b with n bytes behind it."""
     single = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         single = np.where(
             single & 1, np.uint32(0xEDB88320) ^ (single >> np.uint32(1)), single >> np.uint32(1)
         )
-    by_byte = [single]
+    tables = [single]
     for _ in range(_BLOCK_BYTES - 1):
-        before = by_byte[-1]
-        by_byte.append(single[before & np.uint32(255)] ^ (before >> np.uint32(8)))
-    pairs = np.arange(1 << 16)
+        before = tables[-1]
+        tables.append(single[before & np.uint32(255)] ^ (before >> np.uint32(8)))
+    return np.stack(tables).view(np.int32)
+
+
+@cache
+def _tables() -> npt.NDArray[np.uint32]:
+    """Return the same by pairs of bytes: entry [n, b] is the effect of the pair b with n pairs behind it."""
+    by_byte, pairs = _by_byte().view(np.uint32), np.arange(1 << 16)
     return np.stack(
         [by_byte[at + 1][pairs & 255] ^ by_byte[at][pairs >> 8] for at in range(0, _BLOCK_BYTES, 2)]
     )
@@ -106,7 +111,7 @@ def _of_array(array: pa.Array, where: str) -> _Numbers:
     if pa.types.is_null(kind):
         return np.full(len(array), number_of_key(None), np.uint32)
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-        numbers = crc_of_integers(hash_of_integers(numbers_of(array, _dtype_of(kind))))
+        numbers = numbers_of_integers(numbers_of(array, _dtype_of(kind)))
     elif pa.types.is_floating(kind):
         numbers = _of_floats(numbers_of(array, _dtype_of(kind)).astype(np.float64))
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -141,23 +146,6 @@ def _of_values(array: pa.Array, where: str) -> _Numbers:
     return cast(_Numbers, numbers[places])
 
 
-def hash_of_integers(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return Python's hashes of whole numbers of at most 64 bits."""
-    if values.dtype == np.uint64:
-        hashes = (values.view(np.uint64) % np.uint64(_MODULUS)).astype(np.int64)
-    else:
-        hashes = values.astype(np.int64)
-        if (
-            values.dtype == np.int64
-            and len(hashes)
-            and (hashes.max() >= _MODULUS or hashes.min() <= -_MODULUS)
-        ):
-            size = np.where(hashes < 0, (~hashes).view(np.uint64) + np.uint64(1), hashes.view(np.uint64))
-            rest = (size % np.uint64(_MODULUS)).astype(np.int64)
-            hashes = np.where(hashes < 0, -rest, rest)
-    return np.where(hashes == -1, np.int64(-2), hashes)
-
-
 def _of_floats(values: npt.NDArray[np.float64]) -> _Numbers:
     """Return the numbers of floats: m · 2^e modulo 2^61 - 1 is m, rotated by e in 61 bits."""
     finite = np.isfinite(values)
@@ -168,14 +156,33 @@ def _of_floats(values: npt.NDArray[np.float64]) -> _Numbers:
     hashes = np.where(values < 0, -size.astype(np.int64), size.astype(np.int64))
     hashes = np.where(hashes == -1, np.int64(-2), hashes)
     hashes = np.where(np.isinf(values), np.where(values > 0, _HASH_OF_INFINITY, -_HASH_OF_INFINITY), hashes)
-    numbers = crc_of_integers(hashes)
+    numbers = numbers_of_integers(hashes)  # the hash of a hash is itself
     numbers[np.isnan(values)] = number_of_key(float("nan"))
     return numbers
 
 
-def crc_of_integers(values: npt.NDArray[np.int64]) -> _Numbers:
-    """Return `crc32(value.to_bytes(8, "little", signed=True), 1)` of each value."""
-    return _block(values.view(np.uint64) ^ np.uint64(int(_ALL) ^ 1)) ^ _ALL
+def numbers_of_integers(values: npt.NDArray[np.int64]) -> _Numbers:
+    """Return the number of each whole number of at most 64 bits, of any type of NumPy's."""
+    from .row_kernels import number_integers
+
+    if values.dtype == np.uint64:
+        values = (values.view(np.uint64) % np.uint64(_MODULUS)).astype(np.int64)
+    numbers = np.empty(len(values), np.int32)
+    own = np.array(values, np.int64)  # kernels are compiled for arrays that may be written to
+    number_integers(own, _by_byte(), _MODULUS, numbers)
+    return numbers.view(np.uint32)
+
+
+def order_by_worker(numbers: _Numbers, owners: Int64s, workers: int) -> tuple[Int64s, Int64s]:
+    """Return the rows with these numbers in the order of their workers, each worker's in the order that they
+    have, and the bounds of each worker's. `owners` has the worker of each bucket.
+    """
+    from .row_kernels import order_by_owner
+
+    order: Int64s = np.empty(len(numbers), np.int64)
+    bounds: Int64s = np.empty(workers + 1, np.int64)
+    order_by_owner(numbers.view(np.int32), owners, order, bounds)
+    return order, bounds
 
 
 def _block(words: _Words) -> _Numbers:
