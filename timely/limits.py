@@ -101,6 +101,9 @@ SNAPSHOT_ROWS_MAX: Final = 100_000_000
 multiplicity.
 """
 
+PICTURE_ROWS_MAX: Final = 10_000
+"""Rows of an output that a notebook reads to show the first; of a larger one it shows the columns."""
+
 SYMBOLS_COUNT_MIN: Final = 1_000_000
 """Values in a worker's dictionary from which on it looks for values that nothing refers to any more."""
 

@@ -10,6 +10,7 @@ from timely.building.dataflow import Dataflow
 from timely.errors import GraphError
 from timely.own_files import OWN_NAMES
 from timely.user_code.call_site import call_site
+from timely.user_code.html_tables import html_or_text, html_table
 from timely.user_code.short_traces import in_short
 
 from ..columns.schema import Schema, SchemaSpec
@@ -79,6 +80,11 @@ class Handle(CollectionSpellings):
 
     def __repr__(self) -> str:
         return f"Collection({self.schema})"
+
+    def _repr_html_(self) -> str:
+        columns = [(column.name, str(column.type)) for column in self.schema]
+        note = "not computed yet: explain() says how it will be, output(name) lets clients read it"
+        return html_or_text(self, lambda: html_table("Collection", columns, [], note))
 
     @property
     def dataflow(self) -> Dataflow:

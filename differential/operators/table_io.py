@@ -329,6 +329,11 @@ class TableLog:
         epochs = self._epochs_of(request.start, request.stop)
         return self._pieces.of_changes(request, epochs, [self._changes[epoch] for epoch in epochs])
 
+    @property
+    def rows_kept(self) -> int:
+        """The rows that it holds, those that cancel included."""
+        return self._few_rows + self._open.rows + (0 if self._rows is None else self._rows.rows)
+
     def extent(self) -> tuple[int, int]:
         """Return the first epoch that is not forgotten, and the epoch behind the last one that has
         changes.

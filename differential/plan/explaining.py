@@ -9,6 +9,7 @@ from timely.building.dataflow import Dataflow
 from timely.building.declarations import StageDeclaration
 from timely.operators.vertex import Vertex
 from timely.user_code.call_site import CallSite
+from timely.user_code.html_tables import ShownText
 
 from ..operators.between.imports import TableImport
 from .building import Plan
@@ -57,7 +58,7 @@ def explain_plan(plan: Plan, roots: Sequence[Node], *, are_asked_for: bool = Fal
         *_stages(scratch, better.roots, are_asked_for),
         *_warnings(scratch, better.roots),
     ]
-    return "\n".join(parts)
+    return ShownText("\n".join(parts))
 
 
 def _tree(plan: Plan, roots: Sequence[Node]) -> Iterator[str]:

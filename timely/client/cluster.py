@@ -33,6 +33,7 @@ from ..building.declarations import Description
 from ..errors import MisuseError, PeerError, TimelyError
 from ..failure import add_note
 from ..limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX
+from ..user_code.html_tables import html_or_text
 from ..user_code.short_traces import in_short, short
 from ..user_code.spellings import Spelled
 from ..wire.requests import Describe, Hello, Install, Replace, Reply, Shutdown, Stats, Value
@@ -40,6 +41,7 @@ from .installed import PATIENCE_SECONDS, Workers, after_work, to_all
 from .other_spellings import OF_CLUSTERS
 from .queries import query_of
 from .session import Flow
+from .shown.pictures import cluster_picture
 from .starting import embedded_workers, running_workers, start_workers
 from .statements.results import SqlChanges, SqlResult
 from .statements.running import results_of
@@ -88,6 +90,9 @@ class Cluster(Spelled):
         """Return how many workers there are, where, and, if calls raise, why."""
         end = f", {self._workers.end}" if self._workers.end else ""
         return f"<cluster of {self.workers} worker{'s' * (self.workers != 1)}{self._workers.kind}{end}>"
+
+    def _repr_html_(self) -> str:
+        return html_or_text(self, lambda: cluster_picture(repr(self), self._workers))
 
     @property
     def workers(self) -> int:

@@ -256,7 +256,7 @@ class Installed:
         self.own_epochs: list[Installed] = []
         """The dataflow as inputs that this client has sealed by themselves see it: see `OwnEpochs`."""
 
-    def _end_text(self) -> str:
+    def end_text(self) -> str:
         """Return, for the `repr`, that the dataflow or its cluster has ended, and why; "" if this client does
         not know that it has.
         """
@@ -275,6 +275,14 @@ class Installed:
         durable.
         """
         return self._workers.incarnation
+
+    def look(self, request: Request, seconds: float) -> list[Reply]:
+        """Ask all workers, for so many seconds at most, and take nothing from the next call: it still raises
+        refusals of posts, and the end of the dataflow.
+        """
+        if self._end is not None:
+            raise fresh_copy(self._end)
+        return self._workers.ask_members(to_all(request), seconds)
 
     def note_epoch(self, epoch: int) -> None:
         """Remember that `epoch` or a later one is open."""

@@ -29,12 +29,14 @@ from ..limits import READER_SECONDS_MAX, REPLY_SECONDS_MAX
 from ..operators.capture import FOREVER
 from ..operators.failures import Without
 from ..operators.outputs.output_log import check_kept
+from ..user_code.html_tables import html_or_text, html_text
 from ..user_code.offered import Offered
 from ..user_code.short_traces import answers_misfits, in_short, short_lookup, shortened_traces
 from ..wire.arrow import int64s_of, to_pandas, to_polars
 from ..wire.requests import Describe, Progress, Read, Value
 from .installed import Installed
 from .other_spellings import OF_OUTPUTS, of_snapshot
+from .shown.pictures import output_picture
 from .statements.drawing import drawn
 from .tables import accumulated, at_epoch, expanded, merged_changes, records_of, with_values
 
@@ -42,6 +44,8 @@ __all__ = ["FlowOutput", "epoch_of", "seconds_of"]
 
 _ROWS_SHOWN = 20
 _SNAPSHOTS_MAX = 5
+_PICTURE_SECONDS = 1.0
+"""How long a notebook waits for the rows that it shows of an output."""
 _PULSE_SECONDS = READER_SECONDS_MAX / 60
 """How often a client that follows a quiet output sends a request, so that workers keep its position."""
 
@@ -65,6 +69,24 @@ class FlowOutput(Offered):
     def __repr__(self) -> str:
         """Return the names of the output and of the dataflow, and the description of its rows."""
         return f"FlowOutput({self.name!r} of {self._flow.name!r}: {self.description})"
+
+    def _repr_html_(self) -> str:
+        return html_or_text(self, self._picture)
+
+    def _picture(self) -> str:
+        flow = self._flow
+        title = f"output {self.name!r} of dataflow {flow.name!r}"
+        if end := flow.end_text():
+            return html_text(f"{title}, {end}")
+
+        def snapshot(epoch: int) -> pa.Table:
+            request = Read(flow.index, self.name, -1, epoch + 1, _PICTURE_SECONDS)
+            replies = flow.look(request, _PICTURE_SECONDS)
+            return with_values(accumulated([reply.columns() for reply in replies], epoch))
+
+        # The answer comes after the limit, too, with the epochs that are complete by then.
+        extent = Progress(flow.index, self.name, flow.epoch - 1, _PICTURE_SECONDS, extent=True)
+        return output_picture(title, self.schema, lambda: flow.look(extent, 2 * _PICTURE_SECONDS), snapshot)
 
     if not TYPE_CHECKING:
 

@@ -20,6 +20,7 @@ from ..errors import MisuseError, UninstalledError, WaitTimeoutError
 from ..limits import REPLY_SECONDS_MAX
 from ..operators.capture import FOREVER
 from ..operators.inputs.names import UNNAMED, ExpectedAppend, closed_error, named, new_writer, worker_of
+from ..user_code.html_tables import html_or_text
 from ..user_code.offered import Offered
 from ..user_code.short_traces import answers_misfits, in_short, short_lookup
 from ..wire.arrow import stored
@@ -49,6 +50,7 @@ from .installed import Installed, Members, Requests, Workers
 from .other_spellings import OF_FLOWS, OF_INPUTS, no_end, of_rows
 from .reading import FlowOutput, epoch_of, seconds_of
 from .reports.reported import Reported
+from .shown.pictures import flow_picture
 from .tables import InputForm, exported_forms, imported_names, input_forms, output_forms
 
 __all__ = ["Flow", "FlowInput"]
@@ -66,32 +68,12 @@ class Flow(Offered, Reported):
 
     _internal = frozenset(
         {
-            "ask",
-            "ask_all",
-            "ask_first",
-            "ask_members",
-            "check_refused",
-            "filled_input",
-            "first_epoch",
-            "incarnation",
-            "insert_rows",
-            "is_embedded",
-            "members",
-            "ahead",
-            "note_epoch",
-            "note_sealed",
-            "on_answer",
-            "on_refusal",
-            "own_epochs",
-            "part_bytes",
-            "post",
-            "report",
-            "seal_open",
-            "settle",
-            "tell_why",
-            "wait_for",
+            "ahead", "ask", "ask_all", "ask_first", "ask_members", "check_refused", "end_text",
+            "filled_input", "first_epoch", "incarnation", "insert_rows", "is_embedded", "look", "members",
+            "note_epoch", "note_sealed", "on_answer", "on_refusal", "own_epochs", "part_bytes", "post",
+            "report", "seal_open", "settle", "tell_why", "wait_for",
         }
-    )
+    )  # fmt: skip
 
     def __init__(self, workers: Workers, reply: Reply) -> None:
         super().__init__(workers, reply.integer("dataflow"), reply.text("name"), reply.integer("epoch"))
@@ -106,7 +88,12 @@ class Flow(Offered, Reported):
 
     def __repr__(self) -> str:
         ends = f"inputs {list(self._inputs)}, outputs {list(self._outputs)}"
-        return f"Flow({self.name!r}, {self._end_text() or f'epoch {self.epoch}'}, {ends})"
+        return f"Flow({self.name!r}, {self.end_text() or f'epoch {self.epoch}'}, {ends})"
+
+    def _repr_html_(self) -> str:
+        title = f"dataflow {self.name!r}, {self.end_text() or f'epoch {self.epoch} is open'}"
+        forms = [each.form for each in self._inputs.values()]
+        return html_or_text(self, lambda: flow_picture(title, forms, list(self._outputs.values())))
 
     if not TYPE_CHECKING:
 

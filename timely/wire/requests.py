@@ -235,12 +235,12 @@ class Progress:
     extent        answer also what the output has, and do so after `timeout_seconds` in any case
 
     Values: complete (the first epoch that is not complete); with `drops` also kept (the first epoch whose
-    changes are still there); with `extent` kept, last (the epoch behind the last one that has changes),
-    without ([first epoch, the one behind the last] for each run of complete epochs from `keep_from` on
-    without an answer), why (the text of the error for the last of them), origin (identifies where this output
-    began, on this worker: an output of a dataflow that is installed again has another origin; one that
-    continues where its dataflow is replaced has the same, and so has one of a durable cluster that has
-    started again).
+    changes are still there); with `extent` kept, last (the epoch behind the last one that has changes), rows
+    (that are kept of the collection on this worker, those that cancel included; -1: not known), without
+    ([first epoch, the one behind the last] for each run of complete epochs from `keep_from` on without an
+    answer), why (the text of the error for the last of them), origin (identifies where this output began, on
+    this worker: an output of a dataflow that is installed again has another origin; one that continues where
+    its dataflow is replaced has the same, and so has one of a durable cluster that has started again).
     """
 
     dataflow: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from ...user_code.html_tables import ShownText
 from ...user_code.short_traces import in_short
 from ...wire.requests import Describe, Probe, Stats
 from ..installed import Installed
@@ -48,7 +49,7 @@ class Reported(Installed):
         written, and as the rules have left it, is `dd.explain(dataflow)` of the one that is being built.
         """
         number = self.ask_first(Describe(self.index)).integer("dataflow")  # differs if it was replaced
-        return running_plan(self.ask_all(Stats()), number, analyze=analyze)
+        return ShownText(running_plan(self.ask_all(Stats()), number, analyze=analyze))
 
     def arrangements(self) -> pa.Table:
         """Return the arrangements that operators of the dataflow share, and which reader holds them back.

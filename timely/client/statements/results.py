@@ -9,8 +9,10 @@ from typing import Self
 import pyarrow as pa
 
 from ...errors import MisuseError, TimelyError
+from ...user_code.html_tables import html_or_text, html_text
 from ...user_code.short_traces import in_short
 from ...wire.arrow import to_pandas, to_polars
+from ..shown.pictures import table_picture
 from .drawing import drawn
 
 __all__ = ["SqlChanges", "SqlResult"]
@@ -34,6 +36,12 @@ class SqlResult:
     def __repr__(self) -> str:
         """Return the rows as a table, or the status."""
         return self.status if self._table is None else drawn(self._table, _ROWS_IN_REPR)
+
+    def _repr_html_(self) -> str:
+        table = self._table
+        return html_or_text(
+            self, lambda: html_text(self.status) if table is None else table_picture(self.status, table)
+        )
 
     def __len__(self) -> int:
         return 0 if self._table is None else int(self._table.num_rows)

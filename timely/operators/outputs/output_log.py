@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -17,7 +17,7 @@ from ...wire.batch import Batch
 from ..failures import FailureLog
 from .pieces import Cut, PieceRequest
 
-__all__ = ["OlderChanges", "OlderVersion", "OutputCodec", "OutputLog", "check_kept"]
+__all__ = ["CountedLog", "OlderChanges", "OlderVersion", "OutputCodec", "OutputLog", "check_kept"]
 
 
 class OlderChanges(Protocol):
@@ -197,6 +197,16 @@ class OutputLog(Protocol):
         """Return (epoch, digest) of epochs before `stop`, ascending, 0 left out; and forget them. Requires:
         `keep_digests` has returned True.
         """
+        ...
+
+
+@runtime_checkable
+class CountedLog(Protocol):
+    """A log that knows how many rows it keeps."""
+
+    @property
+    def rows_kept(self) -> int:
+        """Of the collection, rows that cancel included."""
         ...
 
 

@@ -13,7 +13,7 @@ from ...failure import full_text_of
 from ...limits import READER_SECONDS_MAX
 from ...operators.capture import CaptureVertex
 from ...operators.outputs.conditions import columns_of, fulfilling
-from ...operators.outputs.output_log import check_kept
+from ...operators.outputs.output_log import CountedLog, check_kept
 from ...operators.outputs.pieces import PieceRequest
 from ...wire.arrow import int64s_of
 from ...wire.claims import shown
@@ -61,6 +61,7 @@ def held(capture: CaptureVertex, complete: int, origin: str, start: int = 0) -> 
             "complete": complete,
             "kept": first_epoch,
             "last": last,
+            "rows": capture.log.rows_kept if isinstance(capture.log, CountedLog) else -1,
             "without": spans,
             "why": full_text_of(failed[-1].error) if failed else "",
             "origin": origin,

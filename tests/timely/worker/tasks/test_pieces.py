@@ -50,7 +50,7 @@ def ask(flow: Flow, request: Request) -> Reply:
 
 
 def test_hold_keeps_what_others_forget_and_says_what_there_is(flow: Flow) -> None:
-    there = {"complete": 2, "kept": 0, "last": 2, "origin": "/0", "without": [], "why": ""}
+    there = {"complete": 2, "kept": 0, "last": 2, "origin": "/0", "rows": 6, "without": [], "why": ""}
     assert (
         ask(flow, Progress(0, "rows", reader="us", keep_from=1, keep_seconds=60.0, extent=True)).values
         == there

@@ -1,0 +1,1 @@
+"""How clusters, dataflows and outputs look in a notebook, and the live table of an output."""
