@@ -39,6 +39,8 @@ _RUST: dict[tuple[str, int | None], tuple[tuple[float, float], tuple[float, floa
     ("count plain", 1_000_000): ((0.5, 1.0), (0.8, 1.5)),
     ("sum", None): ((0.4, 0.8), (0.6, 1.5)),
     ("join", None): ((0.6, 1.0), (0.8, 1.5)),
+    ("top", None): ((0.8, 0.7), (0.9, 1.5)),
+    ("q3", None): ((0.8, 0.8), (0.9, 1.5)),
 }
 _RUST_IN_FLIGHT = {"wcc plain": 0.5, "bfs": 1.5}
 """The change, on one worker; the load is that of the same workload one by one, of which more is asked."""

@@ -1,14 +1,15 @@
 """Which workloads are compared, in which sizes?
 
 `CASES` are those of the table of `bench/workloads.py` that the operators allow, two of them with 1,000
-epochs in flight at once, and the shape in which we lose most. `SMALL` are the same in little: what they
+epochs in flight at once, and the shape in which we lose most; top and q3 are first rows of groups, and
+several operators behind one another. `SMALL` are the same in little: what they
 take means nothing, what they answer does. `MODEST` are sizes that the peers in Python can run, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["CASES", "MODEST", "SMALL", "Case", "chosen"]
 
@@ -32,10 +33,25 @@ class Case:
         return f"{self.words} {' '.join(map(str, self.sizes))}"
 
     @property
+    def _loaded_sizes(self) -> int:
+        """How many of the sizes say what is loaded: nodes or keys and rows; of q3 the orders."""
+        return 1 if self.family == "q3" else 2
+
+    @property
+    def changes(self) -> int:
+        """The number of changes."""
+        return self.sizes[self._loaded_sizes]
+
+    def with_changes(self, changes: int) -> Case:
+        """The same workload with another number of changes."""
+        at = self._loaded_sizes
+        return replace(self, sizes=(*self.sizes[:at], changes, *self.sizes[at + 1 :]))
+
+    @property
     def name(self) -> str:
-        """As in wcc-100k-1M: how many nodes or keys, then how much is loaded."""
+        """As in wcc-100k-1M: how many nodes or keys, then how much is loaded; q3-250k: how many orders."""
         in_flight = "-in-flight" if self.batch > 1 else ""
-        return f"{self.family}-{'-'.join(map(_short, self.sizes[:2]))}{in_flight}"
+        return f"{self.family}-{'-'.join(map(_short, self.sizes[: self._loaded_sizes]))}{in_flight}"
 
 
 def _short(size: int) -> str:
@@ -60,6 +76,8 @@ CASES = (
     Case("count plain", (1_000_000, 10_000_000, 1_000, 1_000)),
     Case("sum", (1_000_000, 10_000_000, 1_000, 1_000)),
     Case("join", (1_000_000, 1_000_000, 1_000, 1_000)),
+    Case("top", (100_000, 1_000_000, 1_000, 1_000)),
+    Case("q3", (250_000, 1_000, 1_000)),
     Case("wcc plain", (100_000, 200_000, 1_000), batch=1_000),
     Case("bfs", (100_000, 200_000, 1_000), batch=1_000),
     # Here we should lose most: nothing to do in an epoch but to begin it and to end it.
@@ -85,6 +103,8 @@ SMALL = (
     Case("count plain", (1_000, 10_000, 10, 40)),
     Case("sum", (1_000, 10_000, 10, 40)),
     Case("join", (200, 300, 10, 20)),
+    Case("top", (100, 600, 10, 40)),
+    Case("q3", (2_000, 10, 200)),
     Case("wcc plain", (300, 500, 20), batch=8),
     Case("bfs", (300, 900, 20), batch=8),
 )

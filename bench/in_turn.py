@@ -97,9 +97,7 @@ def _measured(case: Case, workers: int, checkouts: Sequence[Checkout], loads: in
     with ExitStack() as stack:
         systems = []
         for checkout in checkouts:
-            # The third is how many changes there are; a fourth, how many updates there are in each.
-            sizes = (*case.sizes[:2], max(1, changes), *case.sizes[3:])
-            process = checkout.started(case.family, sizes, workers)
+            process = checkout.started(case.family, case.with_changes(max(1, changes)).sizes, workers)
             systems.append(stack.enter_context(Steps(checkout.name, process)))
         lines = []
         name = f"{case.name} on {workers}"

@@ -19,6 +19,7 @@ from bench.workloads import (
     GraphWorkload,
     Int64s,
     JoinWorkload,
+    Q3Workload,
     RowRange,
     Schedule,
     SumWorkload,
@@ -138,6 +139,39 @@ def join_check(drawn: JoinWorkload, rows: RowRange) -> Check:
     return workloads.check_join(drawn.left_key[rows][left], left + rows.start, right + rows.start)
 
 
+def _top(keys: int, rows: int, epochs: int, updates: int) -> Recomputation:
+    drawn = workloads.sum_(keys, rows, epochs, updates)
+    return drawn.schedule, lambda rows: top_check(drawn, rows)
+
+
+def top_check(drawn: SumWorkload, rows: RowRange) -> Check:
+    """Of the largest values of each key among some rows."""
+    order = np.lexsort((-drawn.value[rows], drawn.key[rows]))
+    keys, values = drawn.key[rows][order], drawn.value[rows][order]
+    # A row is among the first of its key if the one that stands so many places before it has another key.
+    is_among = np.ones(len(keys), np.bool_)
+    before = workloads.TOP_ROWS
+    is_among[before:] = keys[before:] != keys[:-before]
+    return workloads.check_top(keys[is_among], values[is_among])
+
+
+def _q3(orders: int, epochs: int, updates: int) -> Recomputation:
+    drawn = workloads.q3(orders, epochs, updates)
+    return drawn.schedule, lambda rows: q3_check(drawn, rows)
+
+
+def q3_check(drawn: Q3Workload, rows: RowRange) -> Check:
+    """Of the ten orders with the most revenue that is not shipped yet, among some orders."""
+    lines = slice(rows.start * workloads.LINES_OF_ORDER, rows.stop * workloads.LINES_OF_ORDER)
+    order = np.arange(rows.start, rows.stop)
+    counts = (drawn.segment[drawn.customer[rows]] == 0) & (drawn.day[rows] < workloads.BOOKED_DAY)
+    is_open = drawn.shipped[lines].reshape(len(order), -1) > workloads.BOOKED_DAY
+    revenue = (drawn.revenue[lines].reshape(is_open.shape) * is_open).sum(axis=1)
+    at = np.flatnonzero(counts & is_open.any(axis=1))
+    at = at[np.lexsort((order[at], drawn.day[rows][at], -revenue[at]))][:10]
+    return workloads.check_q3(order[at], revenue[at])
+
+
 _FAMILIES: dict[str, Callable[..., Recomputation]] = {  # type: ignore[explicit-any]  # three or four sizes
     "wcc": _wcc,
     "bfs": _bfs,
@@ -146,6 +180,8 @@ _FAMILIES: dict[str, Callable[..., Recomputation]] = {  # type: ignore[explicit-
     "count": _count,
     "sum": _sum,
     "join": _join,
+    "top": _top,
+    "q3": _q3,
 }
 
 

@@ -26,13 +26,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "BOOKED_DAY",
     "DAMPING",
+    "DAYS",
     "DRAW_BITS",
     "EXPECTED",
     "INCREMENT",
     "ITERATIONS",
+    "LINES_OF_ORDER",
     "MULTIPLIER",
+    "ORDERS_OF_CUSTOMER",
+    "SEGMENTS",
     "SUM_VALUES",
+    "TOP_ROWS",
     "UNIT",
     "WORD_MASK",
     "Bools",
@@ -43,6 +49,7 @@ __all__ = [
     "GraphWorkload",
     "Int64s",
     "JoinWorkload",
+    "Q3Workload",
     "RowRange",
     "Schedule",
     "SumWorkload",
@@ -51,8 +58,10 @@ __all__ = [
     "check_count",
     "check_join",
     "check_pagerank",
+    "check_q3",
     "check_scc",
     "check_sum",
+    "check_top",
     "check_wcc",
     "count",
     "draws",
@@ -60,6 +69,7 @@ __all__ = [
     "graph",
     "join",
     "mix",
+    "q3",
     "sum_",
 ]
 
@@ -74,7 +84,14 @@ WORD_MASK = 2**64 - 1
 DRAW_BITS = 31
 """A draw has as many bits as are left of the state by `>> 33`."""
 SUM_VALUES = 2**20
-"""The values of sum and min are drawn below this."""
+"""The values of sum, min and top are drawn below this."""
+TOP_ROWS = 3
+"""Of top: how many rows of each key."""
+SEGMENTS, DAYS, BOOKED_DAY = 5, 2_406, 1_168
+"""Of q3: how many segments and days there are, and the day that its filters name, as TPC-H has them."""
+SHIPPED_DAYS, DISCOUNTS = 121, 11
+"""Of q3: an order's lines are shipped so many days after it at most; discounts are drawn below this."""
+ORDERS_OF_CUSTOMER, LINES_OF_ORDER = 10, 4
 ITERATIONS = 20
 UNIT = 6_000_000
 DAMPING = (5, 6)
@@ -136,6 +153,10 @@ class Schedule(NamedTuple):
         start = self.loaded + change * self.step
         return slice(start, start + self.step)
 
+    def times(self, rows: int) -> Schedule:
+        """The same for a table that has `rows` rows for each row of this one."""
+        return Schedule(self.loaded * rows, self.changes, self.step * rows)
+
     def present(self, changes: int) -> RowRange:
         """The rows that are there after so many changes; 0 is after the load."""
         assert 0 <= changes <= self.changes
@@ -163,7 +184,7 @@ class CountWorkload(NamedTuple):
 
 
 class SumWorkload(NamedTuple):
-    """Rows of a key below `keys` and a value below `SUM_VALUES`; also the input of min."""
+    """Rows of a key below `keys` and a value below `SUM_VALUES`; also the input of min and top."""
 
     keys: int
     schedule: Schedule
@@ -178,6 +199,21 @@ class JoinWorkload(NamedTuple):
     schedule: Schedule
     left_key: Int64s
     right_key: Int64s
+
+
+class Q3Workload(NamedTuple):
+    """Customers, which stay; orders, which come and go by the schedule; and with each order its lines.
+
+    Customer i has `segment[i]`. Order i is of a customer and a day. Line i is of order i // LINES_OF_ORDER,
+    and has the day on which it was shipped and its revenue.
+    """
+
+    schedule: Schedule
+    segment: Int64s
+    customer: Int64s
+    day: Int64s
+    shipped: Int64s
+    revenue: Int64s
 
 
 def graph(nodes: int, edges: int, changes: int, seed: int = 1) -> GraphWorkload:
@@ -214,6 +250,26 @@ def join(keys: int, rows: int, epochs: int, updates: int, seeds: tuple[int, int]
     schedule = _table_schedule(rows, epochs, updates)
     (left_key,), (right_key,) = (draws((keys,), schedule.rows, seed) for seed in seeds)
     return JoinWorkload(keys, schedule, left_key, right_key)
+
+
+def q3(orders: int, epochs: int, updates: int) -> Q3Workload:
+    """Load `orders` orders, then apply `updates` updates of orders and lines in each of `epochs` epochs.
+
+    Drawn are each customer's segment by seed 1, each order's customer and day by seed 2, and of each line how
+    many days later it was shipped, its price and its discount by seed 3.
+    """
+    each = 2 * (1 + LINES_OF_ORDER)
+    if updates % each != 0:
+        message = f"updates must be a multiple of {each}, an order and its lines that go and come: {updates}"
+        raise ValueError(message)
+    schedule = Schedule(orders, epochs, step=updates // each)
+    customers = max(1, orders // ORDERS_OF_CUSTOMER)
+    (segment,) = draws((SEGMENTS,), customers, seed=1)
+    customer, day = draws((customers, DAYS), schedule.rows, seed=2)
+    lines = schedule.rows * LINES_OF_ORDER
+    later, price, discount = draws((SHIPPED_DAYS, SUM_VALUES, DISCOUNTS), lines, seed=3)
+    shipped = np.repeat(day, LINES_OF_ORDER) + later + 1
+    return Q3Workload(schedule, segment, customer, day, shipped, price * (100 - discount))
 
 
 # Checks
@@ -327,6 +383,16 @@ def check_join(keys: Int64s, left_rows: Int64s, right_rows: Int64s, diffs: Int64
     return _check((left_rows, right_rows), left_rows == right_rows, keys, diffs)
 
 
+def check_top(keys: Int64s, values: Int64s, diffs: Int64s | None = None) -> Check:
+    """Rows (key, value), at most `TOP_ROWS` of each key."""
+    return _check((keys, values), None, values, diffs)
+
+
+def check_q3(orders: Int64s, revenues: Int64s, diffs: Int64s | None = None) -> Check:
+    """Rows (order, revenue, day), ten at most; hashed are the lower 32 bits of the revenue."""
+    return _check((orders, revenues & 0xFFFFFFFF), None, revenues, diffs)
+
+
 # What is expected
 
 
@@ -352,6 +418,8 @@ pagerank 100000 200000 5          | 357749215368 - 17857705603248521 01f38c00609
 count 1000000 10000000 1000 1000  | 999962 494 10000000 6d156788ea3e5c3e      | 999961 476 10000000 12e2353dbbfc75ab
 sum 1000000 10000000 1000 1000    | 999956 - 5242601367426 cbb7f14b51c7b774   | 999942 - 5242924281354 9bd355f078a55e15
 join 1000000 1000000 1000 1000    | 1000882 1 499863005080 9299f832b6982e8b   | 1001497 1 500842604443 699cd1fca651f531
+top 100000 1000000 1000 1000      | 299671 - 251687421373 d868dbd3bb523d12    | 299692 - 251602272540 2c8866b53fd582ca
+q3 250000 1000 1000               | 10 - 3248254376 2e5f904c7133de3c          | 10 - 3328879690 fa0893cecf28e7aa
 """  # noqa: E501 — a table is read by its columns
 
 

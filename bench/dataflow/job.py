@@ -32,6 +32,7 @@ class Job:
     output     the name of the output
     changing   for each input whose rows come and go its rows, all by the same schedule
     fixed      for each other input its rows, which are loaded and stay
+    multiples  for an input with several rows for each row of the schedule: how many
     """
 
     name: str
@@ -41,3 +42,8 @@ class Job:
     schedule: Schedule
     changing: Mapping[str, pa.Table]
     fixed: Mapping[str, pa.Table] = field(default_factory=dict)
+    multiples: Mapping[str, int] = field(default_factory=dict)
+
+    def schedule_of(self, name: str) -> Schedule:
+        """When which rows of a changing input are there."""
+        return self.schedule.times(self.multiples.get(name, 1))

@@ -69,6 +69,8 @@ JOBS: dict[str, Callable[..., Job]] = {  # type: ignore[explicit-any]  # three o
         "count": ("count", "job"),
         "sum": ("sum", "job"),
         "join": ("join", "job"),
+        "top": ("top", "job"),
+        "q3": ("q3", "job"),
     }.items()
 }
 _WARM_UP_SIZES = {
@@ -77,6 +79,7 @@ _WARM_UP_SIZES = {
     "bfs": (8_000, 20_000, 6),
     "scc": (8_000, 20_000, 6),
     "pagerank": (8_000, 20_000, 4),
+    "q3": (20_000, 6, 100),
 }
 _WARM_UP_OTHERS = (60_000, 80_000, 6, 40)
 """Enough rows, and enough of other keys, for the kernels that only large runs need."""
@@ -178,7 +181,7 @@ def load(flow: timely.Flow, job: Job) -> None:
     for name, rows in job.fixed.items():
         flow.input(name).insert(rows)
     for name, rows in job.changing.items():
-        flow.input(name).insert(rows.slice(0, job.schedule.loaded))
+        flow.input(name).insert(rows.slice(0, job.schedule_of(name).loaded))
     flow.seal(wait=True)
 
 
@@ -191,11 +194,12 @@ Slices = list[tuple[str, Rows, Rows]]
 
 
 def _slices(job: Job, change: int) -> Slices:
-    schedule = job.schedule
-    return [
-        (name, _handed_over(rows, schedule.removed(change)), _handed_over(rows, schedule.inserted(change)))
-        for name, rows in job.changing.items()
-    ]
+    slices: Slices = []
+    for name, rows in job.changing.items():
+        schedule = job.schedule_of(name)
+        removed, inserted = schedule.removed(change), schedule.inserted(change)
+        slices.append((name, _handed_over(rows, removed), _handed_over(rows, inserted)))
+    return slices
 
 
 def _handed_over(table: pa.Table, rows: RowRange) -> Rows:
@@ -226,8 +230,9 @@ def timed_changes(flow: timely.Flow, job: Job, first: int, end: int) -> float:
 
 def _appends(job: Job, first: int, end: int, epoch: int) -> dict[str, pa.Table]:
     """The changes of each input, one an epoch; `epoch` is that of the first."""
-    schedule, found = job.schedule, {}
+    found = {}
     for name, rows in job.changing.items():
+        schedule = job.schedule_of(name)
         parts = [
             rows.slice(part.start, schedule.step)
             for change in range(first, end)

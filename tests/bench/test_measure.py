@@ -45,7 +45,7 @@ def check(cluster: Cluster, case: Case) -> None:
     figures = measure.measured(cluster, measure.JOBS[case.family](*case.sizes), case.batch)
     assert measure.verdict(figures) is None
     assert (figures["workload"], figures["batch"]) == (case.workload, case.batch)
-    groups = -(-case.sizes[2] // case.batch)
+    groups = -(-case.changes // case.batch)
     assert len(figures["change_ms_all"]) == groups, "one figure for each group of epochs in flight"
     assert figures["trace_rows"] and figures["trace_mib"], "all of them remember something"
     assert figures["check_load"] != figures["check_changes"], "a run in which nothing happens shows nothing"

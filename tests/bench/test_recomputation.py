@@ -90,6 +90,32 @@ def test_plain_counts_and_totals_are_plain_sums() -> None:
     assert recomputation.recomputed("sum 5 40 3 4").changes.sum == sum(sums.value[present].tolist())
 
 
+def test_plain_largest_values_of_each_key_are_those_that_sort_first() -> None:
+    drawn = workloads.sum_(6, 60, 3, 20)
+    rows = drawn.schedule.present(2)
+    by_key: dict[int, list[int]] = {}
+    for key, value in zip(drawn.key[rows].tolist(), (drawn.value[rows] % 9).tolist(), strict=True):
+        by_key.setdefault(key, []).append(value)
+    wanted = [(key, value) for key in by_key for value in sorted(by_key[key])[-3:]]
+    check = recomputation.top_check(drawn._replace(value=drawn.value % 9), rows)
+    keys, values = zip(*wanted, strict=True)
+    assert check == workloads.check_top(np.array(keys), np.array(values))
+
+
+def test_plain_q3_is_what_the_words_say() -> None:
+    drawn = workloads.q3(3_000, 4, 1_000)
+    rows = drawn.schedule.present(3)
+    totals = []
+    for order in range(rows.start, rows.stop):
+        lines = [line for line in range(4 * order, 4 * order + 4) if drawn.shipped[line] > 1_168]
+        if drawn.segment[drawn.customer[order]] == 0 and drawn.day[order] < 1_168 and lines:
+            totals.append((-sum(drawn.revenue[lines].tolist()), int(drawn.day[order]), order))
+    first = sorted(totals)[:10]
+    assert len(totals) > 10, "otherwise nothing is left out"
+    orders, revenues = np.array([row[2] for row in first]), np.array([-row[0] for row in first])
+    assert recomputation.q3_check(drawn, rows) == workloads.check_q3(orders, revenues)
+
+
 def test_believed_is_what_is_recorded_however_it_is_computed() -> None:
     assert (
         recomputation.believed("wcc prioritised 1000000 2000000 100") == EXPECTED["wcc 1000000 2000000 100"]

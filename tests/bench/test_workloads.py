@@ -111,6 +111,17 @@ def test_draws_of_join_have_seed_1_on_the_left_and_2_on_the_right() -> None:
     assert join.right_key.tolist() == plain_draws([20] * 16, seed=2)
 
 
+def test_draws_of_q3_are_customers_orders_and_lines_each_by_its_seed() -> None:
+    q3 = workloads.q3(orders=30, epochs=3, updates=20)
+    assert q3.schedule == Schedule(loaded=30, changes=3, step=2)
+    assert q3.segment.tolist() == plain_draws([5] * 3, seed=1)
+    orders, lines = plain_draws([3, 2406] * 36, seed=2), plain_draws([121, 2**20, 11] * 144, seed=3)
+    assert (q3.customer.tolist(), q3.day.tolist()) == (orders[::2], orders[1::2])
+    shipped = [orders[1::2][line // 4] + 1 + later for line, later in enumerate(lines[::3])]
+    revenue = [price * (100 - off) for price, off in zip(lines[1::3], lines[2::3], strict=True)]
+    assert (q3.shipped.tolist(), q3.revenue.tolist()) == (shipped, revenue)
+
+
 def test_draws_are_contiguous_columns_of_int64() -> None:
     for column in workloads.draws((5, 6), 10):
         assert column.dtype == np.int64
@@ -120,6 +131,8 @@ def test_draws_are_contiguous_columns_of_int64() -> None:
 def test_an_odd_number_of_updates_is_refused() -> None:
     with pytest.raises(ValueError, match="must be even"):
         workloads.count(keys=5, rows=5, epochs=1, updates=3)
+    with pytest.raises(ValueError, match="must be a multiple of 10"):
+        workloads.q3(orders=5, epochs=1, updates=12)
 
 
 # Schedule
@@ -145,6 +158,14 @@ def test_schedule_uses_every_row() -> None:
         assert earlier.stop == later.start
 
 
+def test_schedule_of_several_rows_for_each_row_has_all_rows_of_those_that_are_there() -> None:
+    schedule = Schedule(loaded=5, changes=3, step=2)
+    for change in range(4):
+        rows = range(schedule.rows)[schedule.present(change)]
+        lines = range(schedule.times(4).rows)[schedule.times(4).present(change)]
+        assert [line // 4 for line in lines[::4]] == list(rows) and len(lines) == 4 * len(rows)
+
+
 # Checks
 
 
@@ -166,6 +187,8 @@ PAIR_CHECKS = [
     (workloads.check_scc, None, lambda a, b: a + b),
     (workloads.check_count, lambda _, b: b == 1, lambda _, b: b),
     (workloads.check_sum, None, lambda _, b: b),
+    (workloads.check_top, None, lambda _, b: b),
+    (workloads.check_q3, None, lambda _, b: b),
 ]
 
 
@@ -278,6 +301,8 @@ def test_check_follows_changes_of_a_small_graph() -> None:
         "count 1000000 10000000 1000 1000",
         "sum 1000000 10000000 1000 1000",
         "join 1000000 1000000 1000 1000",
+        "top 100000 1000000 1000 1000",
+        "q3 250000 1000 1000",
     ],
 )
 def test_table_is_what_recomputation_gives(workload: str) -> None:

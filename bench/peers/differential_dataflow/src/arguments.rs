@@ -13,10 +13,17 @@ pub const USAGE: &str = "usage: ddpeer WORKLOAD NUMBERS [--batch B] [-w W]
   count total M R K U      the same by count_total
   sum M R K U              totals of a value by key
   join M R K U             two tables on their key
+  top M R K U              the three largest values of each key
+  q3 N K U                 query 3 of TPC-H over N orders: three tables, a sum, the first ten
   galen K FOLDER           facts by six rules from p.txt … s.txt in FOLDER; K facts go and come back
 
   --batch B                B epochs in flight before waiting (default 1)
   -w W                     worker threads (default 1)";
+
+use crate::inputs::{LINES_OF_ORDER, customers_of};
+
+/// Updates by which an order and its lines go and others come.
+const Q3_UPDATES: usize = 2 * (1 + LINES_OF_ORDER);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -30,6 +37,8 @@ pub enum Kind {
     CountTotal,
     Sum,
     Join,
+    Top,
+    Q3,
 }
 
 /// One run.
@@ -37,9 +46,9 @@ pub struct Job {
     /// The workload as it is printed: words and numbers.
     pub name: String,
     pub kind: Kind,
-    /// Nodes or keys are drawn below this.
+    /// Nodes or keys are drawn below this; of q3 customers.
     pub limit: u64,
-    /// Rows of the first epoch.
+    /// Rows of the first epoch; of q3 orders.
     pub loaded: usize,
     pub epochs: usize,
     /// Rows removed, and rows inserted, in each later epoch.
@@ -85,7 +94,12 @@ impl Job {
     pub fn has_special(&self) -> bool {
         !matches!(
             self.kind,
-            Kind::SccPlain | Kind::SccPrioritised | Kind::Pagerank | Kind::Sum
+            Kind::SccPlain
+                | Kind::SccPrioritised
+                | Kind::Pagerank
+                | Kind::Sum
+                | Kind::Top
+                | Kind::Q3
         )
     }
 }
@@ -102,6 +116,8 @@ fn kind(words: &str) -> Result<Kind, String> {
         "count total" => Kind::CountTotal,
         "sum" => Kind::Sum,
         "join" => Kind::Join,
+        "top" => Kind::Top,
+        "q3" => Kind::Q3,
         _ => return Err(format!("no workload {words:?}")),
     })
 }
@@ -110,9 +126,15 @@ fn kind(words: &str) -> Result<Kind, String> {
 fn sizes(kind: Kind, numbers: &[usize]) -> Result<(u64, usize, usize, usize), String> {
     let is_graph = !matches!(
         kind,
-        Kind::CountPlain | Kind::CountTotal | Kind::Sum | Kind::Join
+        Kind::CountPlain | Kind::CountTotal | Kind::Sum | Kind::Join | Kind::Top | Kind::Q3
     );
     let (limit, loaded, epochs, step) = match *numbers {
+        [orders, epochs, updates] if kind == Kind::Q3 && updates % Q3_UPDATES == 0 => {
+            (customers_of(orders), orders, epochs, updates / Q3_UPDATES)
+        }
+        _ if kind == Kind::Q3 => {
+            return Err("expected three numbers, the last one a multiple of 10: N K U".to_owned());
+        }
         [nodes, edges, changes] if is_graph => (nodes, edges, changes, 1),
         [keys, rows, epochs, updates] if !is_graph && updates % 2 == 0 => {
             (keys, rows, epochs, updates / 2)
@@ -123,7 +145,8 @@ fn sizes(kind: Kind, numbers: &[usize]) -> Result<(u64, usize, usize, usize), St
     // Draws have 31 bits, and row numbers must fit the 32 bits that a hash has for each.
     let all = epochs
         .checked_mul(step)
-        .and_then(|rows| rows.checked_add(loaded));
+        .and_then(|rows| rows.checked_add(loaded))
+        .and_then(|rows| rows.checked_mul(if kind == Kind::Q3 { LINES_OF_ORDER } else { 1 }));
     if limit == 0 || limit > 1 << 31 || all.is_none_or(|rows| rows > 1 << 31) {
         return Err("nodes or keys must be 1 … 2³¹, and rows at most 2³¹".to_owned());
     }

@@ -1,6 +1,7 @@
 //! The dataflow of each workload, written as a user of differential dataflow would.
 
 use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use timely::order::Product;
 
 use crate::arguments::{Job, Kind};
 use crate::checks::{Checks, Facts, watch};
-use crate::inputs::{self, Feed, Numbers, Pair, Table};
+use crate::inputs::{self, Feed, Line, Numbers, Order, Pair, Table};
 
 type Changing<'scope, D> = VecCollection<'scope, u64, D, isize>;
 
@@ -25,6 +26,7 @@ pub enum Rows {
     Keys(Arc<Vec<u32>>),
     Pairs(Arc<Vec<Pair>>),
     TwoTables(Arc<Vec<Pair>>, Arc<Vec<Pair>>),
+    Orders(Arc<Vec<Pair>>, Arc<Vec<Order>>, Arc<Vec<Line>>),
 }
 
 impl Rows {
@@ -34,11 +36,20 @@ impl Rows {
             Kind::CountPlain | Kind::CountTotal => {
                 Rows::Keys(Arc::new(inputs::keys(job.limit, count)))
             }
-            Kind::Sum => Rows::Pairs(Arc::new(inputs::keyed_values(job.limit, count))),
+            Kind::Sum | Kind::Top => Rows::Pairs(Arc::new(inputs::keyed_values(job.limit, count))),
             Kind::Join => Rows::TwoTables(
                 Arc::new(inputs::numbered_keys(job.limit, count, 1)),
                 Arc::new(inputs::numbered_keys(job.limit, count, 2)),
             ),
+            Kind::Q3 => {
+                let orders = inputs::orders(job.limit, count);
+                let lines = inputs::lines(&orders);
+                Rows::Orders(
+                    Arc::new(inputs::customers(job.limit)),
+                    Arc::new(orders),
+                    Arc::new(lines),
+                )
+            }
             _ => Rows::Pairs(Arc::new(inputs::edges(job.limit, count))),
         }
     }
@@ -71,6 +82,7 @@ pub fn build(scope: Scope<'_, u64>, job: &Job, rows: &Rows, checks: &Rc<RefCell<
             let mut feeds = vec![Table::boxed(pairs, job.loaded, job.step, input)];
             let probe = match job.kind {
                 Kind::Sum => sum(pairs_in, checks),
+                Kind::Top => top(pairs_in, checks),
                 Kind::SccPlain => inside_components(scc::strongly_connected(pairs_in), checks),
                 Kind::SccPrioritised => inside_components(
                     scc::strongly_connected_at(pairs_in, |&node| u64::from(node)),
@@ -87,6 +99,19 @@ pub fn build(scope: Scope<'_, u64>, job: &Job, rows: &Rows, checks: &Rc<RefCell<
                     labels(job.kind, pairs_in, numbers, checks)
                 }
             };
+            Built { feeds, probe }
+        }
+        Rows::Orders(customers, orders, lines) => {
+            let (customers_input, customers_in) = scope.new_collection();
+            let (orders_input, orders_in) = scope.new_collection();
+            let (lines_input, lines_in) = scope.new_collection();
+            let each = inputs::LINES_OF_ORDER;
+            let feeds = vec![
+                Table::boxed(customers, customers.len(), 0, customers_input),
+                Table::boxed(orders, job.loaded, job.step, orders_input),
+                Table::boxed(lines, job.loaded * each, job.step * each, lines_input),
+            ];
+            let probe = q3(customers_in, orders_in, lines_in, checks);
             Built { feeds, probe }
         }
         Rows::TwoTables(left, right) => {
@@ -204,5 +229,67 @@ fn sum(rows: Changing<'_, Pair>, checks: &Rc<RefCell<Checks>>) -> Handle<u64> {
     });
     watch(totals, checks, |&(key, total)| {
         Facts::new(false, total, (key, total as u32))
+    })
+}
+
+/// Rows of each key in `top`, and in the answer of `q3`.
+const TOP_ROWS: isize = 3;
+const Q3_ROWS: isize = 10;
+
+/// The three largest values of each key.
+fn top(rows: Changing<'_, Pair>, checks: &Rc<RefCell<Checks>>) -> Handle<u64> {
+    let largest = rows.reduce(|_key, values, largest| {
+        let mut left = TOP_ROWS;
+        for (value, times) in values.iter().rev() {
+            if left == 0 {
+                break;
+            }
+            let taken = (*times).min(left);
+            largest.push((**value, taken));
+            left -= taken;
+        }
+    });
+    watch(largest, checks, |&(key, value)| {
+        Facts::new(false, u64::from(value), (key, value))
+    })
+}
+
+/// The ten orders of one segment with the most revenue that is not shipped yet.
+fn q3(
+    customers: Changing<'_, Pair>,
+    orders: Changing<'_, Order>,
+    lines: Changing<'_, Line>,
+    checks: &Rc<RefCell<Checks>>,
+) -> Handle<u64> {
+    let chosen = customers
+        .filter(|&(_, segment)| segment == 0)
+        .map(|(customer, _)| customer);
+    let booked = orders
+        .filter(|&(_, _, day, _)| day < inputs::BOOKED_DAY)
+        .map(|(order, customer, day, priority)| (customer, (order, day, priority)))
+        .semijoin(chosen)
+        .map(|(_, (order, day, priority))| (order, (day, priority)));
+    let open = lines
+        .filter(|&(_, shipped, _)| shipped > inputs::BOOKED_DAY)
+        .map(|(order, _, revenue)| (order, revenue));
+    let totals = booked
+        .join_map(open, |&order, &(day, priority), &revenue| {
+            ((order, day, priority), u64::from(revenue))
+        })
+        .reduce(|_order, revenues, totals| {
+            let products = revenues
+                .iter()
+                .map(|(revenue, times)| **revenue * *times as u64);
+            totals.push((products.sum::<u64>(), 1));
+        });
+    let first = totals
+        .map(|((order, day, priority), revenue)| ((), (Reverse(revenue), day, order, priority)))
+        .reduce(|_all, rows, first| {
+            let taken = rows.iter().take(Q3_ROWS as usize);
+            first.extend(taken.map(|(row, times)| (**row, *times)));
+        })
+        .map(|(_all, row)| row);
+    watch(first, checks, |&(Reverse(revenue), _, order, _)| {
+        Facts::new(false, revenue, (order, revenue as u32))
     })
 }
