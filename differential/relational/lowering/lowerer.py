@@ -4,16 +4,18 @@ fingerprints are those of any other query. Each call has the place in the text a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from timely.building.dataflow import Dataflow
-from timely.user_code.call_site import at_site
+from timely.errors import GraphError, MisuseError
+from timely.user_code.call_site import UNKNOWN_SITE, at_site
 
 from ...collections.collection import Collection
 from ...collections.loops import iterate
 from ...collections.sources import constant
 from ...columns.schema import Column, Schema
-from ...errors import SchemaError
+from ...errors import SchemaError, SqlError
 from ...expressions.expression import Expr, LiteralValue, col, lit
 from ...linear.shapes import Clock
 from ..algebra.attributes import AttributeNames, schema_of
@@ -68,12 +70,12 @@ class RelationLowering:
     def rows(self, relation: Relation, domain: Domain | None = None) -> Collection:
         """Return the rows of a relation, with the columns of `domain` if it reads one of them."""
         if domain is not None and is_correlated(relation, domain):
-            with at_site([relation.site]):
+            with _placed(relation):
                 return self._rows(relation, domain, fills=True)
         if isinstance(relation, RecursionVariable):  # not kept: it is another collection behind its query
             return self._variables[relation.key]
         if id(relation) not in self._made:
-            with at_site([relation.site]):
+            with _placed(relation):
                 self._made[id(relation)] = self._rows(relation, None, fills=True)
         return self._made[id(relation)]
 
@@ -81,7 +83,7 @@ class RelationLowering:
         """Return the rows of a relation for each row of `domain`, with its columns in any case."""
         if domain is None:
             return self.rows(relation)
-        with at_site([relation.site]):
+        with _placed(relation):
             if is_correlated(relation, domain):
                 return self._rows(relation, domain, fills=fills)
             if isinstance(relation, SingleRow):
@@ -206,6 +208,22 @@ class RelationLowering:
 
         limit = {} if relation.iterations_max is None else {"iterations_max": relation.iterations_max}
         return iterate({"": anchor, **schemas}, body, name=relation.key, times=relation.times, **limit)
+
+
+@contextmanager
+def _placed(relation: Relation) -> Iterator[None]:
+    """Inside, collections have the place of a relation in the text, and errors become ones with it."""
+    try:
+        with at_site([relation.site]):
+            yield
+    except SqlError:
+        raise
+    except RecursionError:
+        raise SqlError(f"{relation.site}: is nested too deeply") from None
+    except (MisuseError, GraphError) as error:
+        if relation.site == UNKNOWN_SITE:
+            raise
+        raise SqlError(f"{relation.site}: {str(error).partition(chr(10))[0]}") from None
 
 
 def _same_types(parts: list[Collection]) -> list[Collection]:

@@ -94,6 +94,7 @@ class SelectReader:
             read = [(each.node, each.value.expr) for each in items]
             read += [(node.args["order"], each.expr) for each in order]
             read += [(node.args[name].this, each) for name, part in conditions.items() for each in part.exprs]
+            read += [(node, each) for window in windows.windows.values() for each in window.reads]
             self._check_grouped(relation, scope, [(at, change(expr)) for at, expr in read])
         if "having" in conditions:
             relation = self._where(relation, conditions["having"], having, change)

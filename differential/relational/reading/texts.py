@@ -7,10 +7,16 @@ answers. So each node is read by `parts_of`, which refuses a node that has any o
 
 from __future__ import annotations
 
+import logging
+import re
+from bisect import bisect_right
+from contextvars import ContextVar
+from itertools import pairwise
 from typing import Final
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import TokenType, exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, ParseError, TokenError
 
 from timely.user_code.call_site import CallSite
@@ -25,8 +31,22 @@ DIALECTS: Final = ("spark", "postgres", "duckdb")
 _CHARACTERS_MAX: Final = 500_000
 """Longest text; sqlglot takes some seconds for one."""
 
+_SIGNS_MAX: Final = 20
+"""So many quotes are tried, from the last one on, to find the one without an end."""
+
 _NOT_PARTS: Final = frozenset(("big_int", "safe_division"))
 """What sqlglot notes about dialects that it writes, without a meaning in those that it reads."""
+
+
+_is_reading: Final[ContextVar[bool]] = ContextVar("this thread reads a text", default=False)
+
+
+def _is_of_others(record: logging.LogRecord) -> bool:
+    """Return True for what sqlglot logs of texts that are not ours: what we do not take is an error."""
+    return not _is_reading.get()
+
+
+logging.getLogger("sqlglot").addFilter(_is_of_others)
 
 
 class SqlText:
@@ -40,6 +60,8 @@ class SqlText:
         self.text, self.dialect, self.name = text, dialect, name
         self._mutual: dict[int, MutualRecursion] = {}
         self._begins = begins
+        self._starts: dict[int, tuple[exp.Expr, int | None]] = {}
+        self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
         if dialect not in DIALECTS:
             raise SqlError(f"there is no dialect {dialect!r:.40}: write one of {', '.join(DIALECTS)}")
         if len(text) > _CHARACTERS_MAX:
@@ -51,16 +73,16 @@ class SqlText:
         """Return the trees of all statements in the text; raise SqlError if it cannot be read."""
         try:
             text, self._mutual = without_mutually(self.text, self.dialect, self.error_of_place)
-            trees = sqlglot.parse(text, read=self.dialect)
+            trees = self._parsed(text)
         except ParseError as error:
             told = error.errors[0] if error.errors else {}
-            what = str(told.get("description") or error).partition("\n")[0].strip().rstrip(".")
+            what = _plainly(str(told.get("description") or error))
             near = str(told.get("highlight") or "")
             column = max(1, int(told.get("col") or 1) - max(0, len(near) - 1))
             line, column = self._within(int(told.get("line") or 1), column)
             raise SqlError(f"{self.name}:{line}:{column}: {what}, near {near[:40]!r}") from None
         except TokenError as error:
-            raise self.error_of_place(0, str(error).partition("\n")[0][:200]) from None
+            raise self.error_of_tokens(error) from None
         except SqlError:
             raise
         except RecursionError:
@@ -68,6 +90,19 @@ class SqlText:
         except Exception as error:  # what a library of others raises for odd texts
             raise self.error_of_place(0, f"cannot be read: {type(error).__name__}: {error!s:.120}") from None
         return [tree for tree in trees if isinstance(tree, exp.Expression)]
+
+    def _parsed(self, text: str) -> list[exp.Expr | None]:
+        """Return what sqlglot makes of a text, without what it writes to its log."""
+        dialect = Dialect.get_or_raise(self.dialect)
+        tokens = dialect.tokenize(text)
+        for one, other in pairwise(tokens):
+            if other.token_type == TokenType.COMMA and one.token_type in (TokenType.COMMA, TokenType.L_PAREN):
+                raise self.error_of_place(other.start, "something is missing before this comma")
+        is_read = _is_reading.set(True)
+        try:
+            return dialect.parser().parse(tokens, text)
+        finally:
+            _is_reading.reset(is_read)
 
     def statement(self) -> exp.Expression:
         """Return the tree of the only statement in the text."""
@@ -83,17 +118,38 @@ class SqlText:
 
     def site(self, node: exp.Expression) -> CallSite:
         """Return the place of a node; its column stands where other sites have their line."""
-        line, column = self._place(_start(node))
+        line, column = self._place(self._start(node))
         return CallSite(f"{self.name}:{line}", column)
 
     def error(self, node: exp.Expression, message: str) -> SqlError:
         """Return an error in one line, with the place of a node."""
-        return self.error_of_place(_start(node), message)
+        return self.error_of_place(self._start(node), message)
 
     def error_of_place(self, start: int, message: str) -> SqlError:
         """Return an error in one line, with the line and column of a character."""
         line, column = self._place(start)
         return SqlError(f"{self.name}:{line}:{column}: {' '.join(message.split())}")
+
+    def error_of_tokens(self, error: Exception) -> SqlError:
+        """Return the error of a text whose words cannot be told apart."""
+        cause = str(error.__cause__ or "")
+        missing = re.match(r"Missing (.+) from \d+:\d+", cause)
+        sign = missing[1] if missing else "/*"
+        at = self.text.rfind(sign)
+        for _ in range(_SIGNS_MAX):
+            if at <= 0 or self._has_words(self.text[:at]):
+                break
+            at = self.text.rfind(sign, 0, at)
+        if at < 0:
+            return self.error_of_place(0, f"its words cannot be told apart: {error!s:.100}")
+        return self.error_of_place(at, f"what begins with {sign} has no end")
+
+    def _has_words(self, text: str) -> bool:
+        try:
+            sqlglot.tokenize(text, read=self.dialect)
+        except TokenError:
+            return False
+        return True
 
     def written(self, node: exp.Expression) -> str:
         """Return a node as SQL, in a few words."""
@@ -106,7 +162,7 @@ class SqlText:
             if name in names or name in _NOT_PARTS or part is None or part is False or part == []:
                 continue
             at = part[0] if isinstance(part, list) else part
-            where = at if isinstance(at, exp.Expression) and _has_start(at) else node
+            where = at if isinstance(at, exp.Expression) and self._first(at) is not None else node
             what = f"{name.strip('_')} of {type(node).__name__}"
             raise self.error(where, f"{self.written(node)}: {what} is not supported")
 
@@ -122,29 +178,54 @@ class SqlText:
 
     def mutual(self, ctes: list[exp.Expression]) -> MutualRecursion | None:
         """Return what WITH MUTUALLY RECURSIVE says of these queries; None for another WITH."""
-        return self._mutual.get(_start(ctes[0].args["alias"]))
+        return self._mutual.get(self._start(ctes[0].args["alias"]))
 
     def _place(self, start: int) -> tuple[int, int]:
-        return self._within(self.text.count("\n", 0, start) + 1, start - self.text.rfind("\n", 0, start))
+        line = bisect_right(self._lines, start)
+        return self._within(line, start - self._lines[line - 1] + 1)
+
+    def _start(self, node: exp.Expression) -> int:
+        """Return where a node begins: at its first token, or that of a node around it."""
+        at: exp.Expr | None = node
+        while at is not None:
+            first = self._first(at)
+            if first is not None:
+                return first
+            at = at.parent
+        return 0
+
+    def _first(self, node: exp.Expr) -> int | None:
+        """Return the first token of a node and those in it; each node is looked at once."""
+        waiting = [node]
+        while waiting:
+            top = waiting[-1]
+            if id(top) in self._starts:
+                waiting.pop()
+                continue
+            inner = [each for each in top.iter_expressions() if id(each) not in self._starts]
+            if inner:
+                waiting += inner
+                continue
+            starts = [self._starts[id(each)][1] for each in top.iter_expressions()]
+            starts.append(top.meta.get("start"))
+            # The node stays with its place, so that no other node can have its id.
+            self._starts[id(top)] = (top, min((each for each in starts if each is not None), default=None))
+            waiting.pop()
+        return self._starts[id(node)][1]
 
     def _within(self, line: int, column: int) -> tuple[int, int]:
         """Return a place of this text as one of the text that it is part of."""
         return line + self._begins[0], max(1, column + (self._begins[1] if line == 1 else 0))
 
 
-def _start(node: exp.Expression) -> int:
-    """Return where a node begins: at its first token that sqlglot remembers, or that of a node around it."""
-    at: exp.Expr | None = node
-    while at is not None:
-        starts = [outcome.meta["start"] for outcome in at.walk() if "start" in outcome.meta]
-        if starts:
-            return int(min(starts))
-        at = at.parent
-    return 0
-
-
-def _has_start(node: exp.Expression) -> bool:
-    return any("start" in outcome.meta for outcome in node.walk())
+def _plainly(message: str) -> str:
+    """Return what sqlglot says without the names of its classes."""
+    what = message.partition("\n")[0].strip().rstrip(".")
+    if what.startswith("Required keyword:"):
+        return "something is missing here"
+    what = re.sub(r"<Token token_type: \S+, text: (.*?), line: .*", lambda match: match[1] or "the end", what)
+    what = re.sub(r"<class '[\w.]*?(\w+)'>", lambda match: match[1].upper(), what)
+    return re.sub(r"<Token>|\bSENTINEL\b", "the end", what)
 
 
 def children_of(node: exp.Expression, name: str) -> list[exp.Expression]:

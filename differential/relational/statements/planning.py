@@ -52,6 +52,11 @@ def planned(
             steps.append(planner.step(piece, is_last=place == len(pieces) - 1))
         except RecursionError:
             raise piece.error("is nested too deeply") from None
+    if len(steps) > 1:
+        for step in steps:
+            query: object = getattr(step, "query", None)
+            if isinstance(query, ReadQuery):
+                query.tried()
     unused = [each for each in parameters if each not in planner.used]
     if unused:
         raise pieces[-1].error(f"the text has no parameter :{unused[0]}")
@@ -192,7 +197,7 @@ class _ScriptReader:
             self._check_no_cycle(text, tree.this, before, query)
         over = [] if before is None else self._views_over(text, tree.this, before)
         schema = Schema(tuple(Column(each.label, each.type) for each in query.relation.attributes))
-        if not is_last or before is not None:
+        if not is_last or before is not None:  # what follows reads its types
             schema = query.tried()
         self._enter(name, schema, note, query)
         return CreateView(piece, name, query, note, before, tuple(map(self._read_again, over)))
@@ -362,6 +367,8 @@ class _ScriptReader:
             columns += match
             label = exp.to_identifier(f"(new {match[0]})", quoted=True)
             values.append(exp.Alias(this=each.args["expression"].copy(), alias=label))
+        if not columns:
+            raise text.error(tree.this, f"write UPDATE {table.name} SET column = value")
         query = self._selected(text, tree.this, tree, values)
         target = [table.schema[each] for each in columns]
         relation = assigned(text, tree, query.relation, query.names, target, len(table.schema.names))

@@ -80,7 +80,7 @@ def pieces_of(text: str, dialect: str, name: str) -> list[Piece]:
     try:
         tokens = tokens_of(text, dialect)
     except (SqlglotError, ValueError, RecursionError) as error:
-        raise whole.error_of_place(0, f"cannot be read: {str(error).partition(chr(10))[0]:.120}") from None
+        raise whole.error_of_tokens(error) from None
     pieces: list[Piece] = []
     statement: list[Token] = []
     for token in tokens:

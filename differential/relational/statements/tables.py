@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 import pyarrow as pa
 from sqlglot import exp
@@ -54,6 +55,16 @@ def declared_columns(text: SqlText, schema: exp.Expression) -> tuple[Schema, tup
         if any(same_name(each.name, name) for name in columns):
             raise text.error(each, f"two columns are called {each.name}")
         columns[each.name] = type_
+    if (
+        sum(
+            each.find(exp.PrimaryKeyColumnConstraint, exp.PrimaryKey) is not None
+            for each in schema.expressions
+        )
+        > 1
+    ):
+        raise text.error(schema, f"there are several PRIMARY KEYs: write PRIMARY KEY ({', '.join(keys)})")
+    if not columns:
+        raise text.error(schema, "a table has one column at least")
     own_keys = []
     for key in keys:
         matches = [name for name in columns if same_name(name, key)]
@@ -112,6 +123,7 @@ def constant_rows(text: SqlText, node: exp.Values, listed: Sequence[str], schema
             value = expressions.read(part, stage)
             typed = _typed(text, part, value, name, schema[name].type)
             constant = _plain(value, typed, schema[name].type)
+            _check_range(text, part, value, name, schema[name].type)
             if constant is None:
                 return None
             row[name] = constant.value
@@ -139,6 +151,13 @@ def _plain(value: Value, typed: Value, type_: ColumnType) -> LiteralValue | None
     if isinstance(value.expr, LiteralValue) and (value.type.kind, type_.kind) in exact:
         return value.expr if value.type.scale <= type_.scale or type_.kind == "float" else None
     return None
+
+
+def _check_range(text: SqlText, node: exp.Expression, value: Value, name: str, type_: ColumnType) -> None:
+    """Raise SqlError for a constant that is out of the range of whole numbers."""
+    number = value.expr.value if isinstance(value.expr, LiteralValue) else None
+    if type_.kind == "int" and isinstance(number, Decimal) and not -(1 << 63) <= number < 1 << 63:
+        raise text.error(node, f"the column {name}: {number} is no int, which has 64 bits")
 
 
 def _typed(text: SqlText, node: exp.Expression, value: Value, name: str, type_: ColumnType) -> Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Final, NamedTuple
 
@@ -26,6 +26,7 @@ __all__ = [
     "aggregate_kind",
     "aggregate_parts",
     "check_ordered",
+    "check_range",
     "frame_of",
     "ranked",
     "type_of_call",
@@ -114,11 +115,15 @@ def aggregate_parts(
     if distinct:
         text.parts_of(operands[0], "expressions")
         operands = children_of(operands[0], "expressions")
+    if operands and isinstance(operands[0], exp.Star) and (distinct or kind != "count"):
+        raise text.error(node, f"{text.written(node)}: * stands for rows only in count(*)")
     if kind == "count" and len(operands) == 1 and isinstance(operands[0], exp.Star):
         text.parts_of(operands[0])
         return AggregateParts(None, None, False)
     if not operands or (len(operands) > 1 and (kind != "count" or distinct)):
         raise text.error(node, f"{text.written(node)} takes one operand")
+    if kind in ("argmax", "argmin") and node.args.get("expression") is None:
+        raise text.error(node, f"{text.written(node)} takes a value, and what it is the greatest or least by")
     values = [read(each) for each in operands]
     if len(values) > 1:
         there = computed(_all_there, *values)
@@ -229,6 +234,8 @@ def type_of_call(kind: str, argument: Value | None, by: Value | None, *, is_dist
         return list_type(argument.type)
     columns = [Column(name, each.type) for name, each in (("x", argument), ("by", by)) if each is not None]
     order = (SortKey(col["by"], False, False),) if by is not None else ()
+    if kind in ("any", "all", "count_if") and argument is not None and argument.type.kind != "bool":
+        raise ExpressionError(f"{argument.type} is no condition")
     call = AggregateCall(
         Attribute("x", "x", integer), kind, None if argument is None else col["x"], order, is_distinct,
         option=0.5,
@@ -263,7 +270,7 @@ def ranked(text: SqlText, node: exp.Expression, read: _Read) -> RankedCall | Non
         return RankedCall(kind, None, 0, None, type_)
     if isinstance(node, exp.Ntile):
         text.parts_of(node, "this")
-        return RankedCall("ntile", None, _number(text, node, read(node.this)), None, integer)
+        return RankedCall("ntile", None, _number(text, node, read(node.this), 1), None, integer)
     if isinstance(node, exp.Lag | exp.Lead):
         text.parts_of(node, "this", "offset", "default")
         value, offset, default = read(node.this), node.args.get("offset"), node.args.get("default")
@@ -282,15 +289,18 @@ def ranked(text: SqlText, node: exp.Expression, read: _Read) -> RankedCall | Non
     if isinstance(node, exp.NthValue):
         text.parts_of(node, "this", "offset")
         value = read(node.this)
-        amount = _number(text, node, read(node.args["offset"]))
+        if node.args.get("offset") is None:
+            raise text.error(node, f"{text.written(node)} takes a value, and the number of a row")
+        amount = _number(text, node, read(node.args["offset"]), 1)
         return RankedCall("nth_value", value.expr, amount, None, value.type.or_null())
     return None
 
 
-def _number(text: SqlText, node: exp.Expression, value: Value) -> int:
+def _number(text: SqlText, node: exp.Expression, value: Value, least: int | None = None) -> int:
     number = value.expr.value if isinstance(value.expr, LiteralValue) else None
-    if type(number) is not int:
-        raise text.error(node, f"{text.written(node)} takes a whole number as a constant")
+    if type(number) is not int or (least is not None and number < least):
+        most = "" if least is None else f" from {least} on"
+        raise text.error(node, f"{text.written(node)} takes a whole number{most} as a constant")
     return number
 
 
@@ -302,6 +312,12 @@ def frame_of(text: SqlText, spec: exp.Expression | None) -> Frame | None:
     unit = str(spec.args.get("kind") or "").lower()
     start = _bound(text, spec, "start")
     end = _bound(text, spec, "end") if spec.args.get("end") is not None else 0
+    sides = [str(spec.args.get(f"{name}_side") or "").lower() for name in ("start", "end")]
+    current = [str(spec.args.get(name)).upper() == "CURRENT ROW" for name in ("start", "end")]
+    if (sides[0] == "following" and (sides[1] == "preceding" or current[1])) or (
+        current[0] and sides[1] == "preceding"
+    ):
+        raise text.error(spec, "the frame ends before it begins")
     if unit == "rows":
         return Frame("rows", start, end)
     return Frame("range" if unit == "range" else "groups", start, end)
@@ -317,6 +333,19 @@ def _bound(text: SqlText, spec: exp.Expression, name: str) -> int | None:
     if isinstance(bound, exp.Literal) and not bound.args.get("is_string") and str(bound.this).isdigit():
         return -int(bound.this) if side == "preceding" else int(bound.this)
     raise text.error(spec, "the bounds of a frame are whole numbers, CURRENT ROW or UNBOUNDED")
+
+
+def check_range(text: SqlText, node: exp.Expression, frame: Frame | None, order: Sequence[Value]) -> None:
+    """Raise SqlError for a range with bounds over an order to which they cannot be added."""
+    if frame is None or frame.unit != "range" or not (frame.start or frame.stop):
+        return
+    types = [each.type for each in order]
+    if len(types) != 1 or types[0].kind not in ("int", "decimal", "timestamp", "date") or types[0].is_wide:
+        raise text.error(
+            node,
+            f"{text.written(node)}: RANGE with bounds needs ORDER BY one column of whole numbers, decimals "
+            "of at most 18 digits, or times",
+        )
 
 
 def check_ordered(order: tuple[SortKey, ...], kind: str) -> None:

@@ -4,12 +4,15 @@ aggregates come in by the readers of `Expressions`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import partial
 from typing import Protocol
 
 from sqlglot import exp
+
+from timely.user_code.call_site import at_site
 
 from ....columns.column_types import boolean, integer
 from ....errors import ExpressionError, SchemaError, SqlError
@@ -44,6 +47,10 @@ class Expressions:
 
     def read(self, node: exp.Expression, stage: Stage) -> Value:
         """Return an expression; raises SqlError, with its place, for what has no meaning."""
+        with at_site([self.text.site(node)]):
+            return self._read(node, stage)
+
+    def _read(self, node: exp.Expression, stage: Stage) -> Value:
         reader = _READERS.get(type(node))
         try:
             outcome = self._special.special(node, stage)
@@ -114,6 +121,8 @@ def _literal(reader: Expressions, node: exp.Expression, stage: Stage) -> Value:
             is_int = int(text) < 1 << 63
             return _constant(lit(int(text) if is_int else Decimal(text)))
         if "e" in text.lower():
+            if math.isinf(float(text)):
+                raise ExpressionError
             return _constant(lit(float(text)))
         return _constant(lit(Decimal(text)))
     except (ExpressionError, ValueError, ArithmeticError):
@@ -231,6 +240,9 @@ def _cast(reader: Expressions, node: exp.Expression, stage: Stage) -> Value:
     reader.text.parts_of(node, "this", "to", "safe")
     value = reader.read(node.this, stage)
     type_ = column_type(reader.text, node.args["to"])
+    is_list = value.is_untyped or value.type.kind in ("any", "array")
+    if isinstance(node.args["to"], exp.DataType) and node.args["to"].this.value == "ARRAY" and not is_list:
+        raise reader.text.error(node, f"{reader.text.written(node)}: {value.type} is no list")
     tries = isinstance(node, exp.TryCast) and (reader.text.dialect != "spark" or bool(node.args.get("safe")))
     if not tries and value.text is not None and type_.kind in ("date", "timestamp"):
         return as_type(value, type_)
@@ -259,7 +271,9 @@ def _in(reader: Expressions, node: exp.Expression, stage: Stage) -> Value:
     value, *others = met(
         [reader.read(each, stage) for each in (node.this, *children_of(node, "expressions"))]
     )
-    if value.is_untyped or not others:
+    if not others:
+        raise reader.text.error(node, f"{reader.text.written(node)}: there is nothing in the list")
+    if value.is_untyped:
         return Value(lit(None, "bool"), boolean.or_null())
     entry = [each for each in others if not _is_null(each)]
     constants = [each.expr.value for each in entry if isinstance(each.expr, LiteralValue)]

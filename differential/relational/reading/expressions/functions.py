@@ -189,6 +189,8 @@ def _found_at(text: SqlText, node: exp.Expression, read: _Read) -> Value:
 
 def _substring(text: SqlText, node: exp.Expression, read: _Read) -> Value:
     text.parts_of(node, "this", "start", "length")
+    if node.args.get("start") is None:
+        raise ExpressionError("takes a text, and the place where its part begins")
     start = _constant_of(read(node.args["start"]))
     length = node.args.get("length")
     count = 1 << 30 if length is None else _constant_of(read(length))

@@ -28,6 +28,7 @@ from .calls import (
     aggregate_kind,
     aggregate_parts,
     check_ordered,
+    check_range,
     frame_of,
     ranked,
     type_of_call,
@@ -264,8 +265,14 @@ class SpecialReader:
         inside = Stage("a window", stage.scope, stage.aggregates, None, stage.pending, {}, stage.inner)
         spec = self._spec(node, stage)
         keys = tuple(self.expressions.read(each, inside).expr for each in children_of(spec, "partition_by"))
-        order = self.sort_keys(spec.args.get("order"), inside)
+        by = spec.args.get("order")
+        if by is not None:
+            self._text.parts_of(by, "expressions")
+        ordered = [] if by is None else children_of(by, "expressions")
+        values = [self.expressions.read(each.this, inside) for each in ordered]
+        order = tuple(self.sort_key(each, value) for each, value in zip(ordered, values, strict=True))
         frame = frame_of(self._text, spec.args.get("spec"))
+        check_range(self._text, node, frame, values)
         answer, type_ = self._answer(node.this, inside, order)
         window = "|".join([
             *(key.describe() for key in keys), ";",
@@ -300,16 +307,6 @@ class SpecialReader:
         ):
             raise self._text.error(node, f"there is no window {name} in WINDOW, or it is not named alone")
         return named
-
-    def sort_keys(self, order: exp.Expression | None, stage: Stage) -> tuple[SortKey, ...]:
-        """Return what ORDER BY orders by."""
-        if order is None:
-            return ()
-        self._text.parts_of(order, "expressions")
-        keys = []
-        for each in children_of(order, "expressions"):
-            keys.append(self.sort_key(each, self.expressions.read(each.this, stage)))
-        return tuple(keys)
 
     def sort_key(self, node: exp.Expression, value: Value) -> SortKey:
         """Return one key of ORDER BY; where nulls come is the dialect's affair, which sqlglot knows."""

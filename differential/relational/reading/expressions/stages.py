@@ -76,6 +76,12 @@ class WindowParts:
     answers: list[WindowAnswer]
     site: CallSite
 
+    @property
+    def reads(self) -> list[Expr]:
+        """Return the expressions that it reads."""
+        arguments = [each.argument for each in self.answers if each.argument is not None]
+        return [*self.keys, *(each.expr for each in self.order), *arguments]
+
     def over(self, relation: Relation, change: Callable[[Expr], Expr]) -> WindowOf:
         """Return the relation with these answers; `change` changes what they read."""
         order = tuple(replace(each, expr=change(each.expr)) for each in self.order)

@@ -19,7 +19,7 @@ from ....columns.column_types import (
     string,
     timestamp,
 )
-from ....errors import SchemaError
+from ....errors import ExpressionError, SchemaError
 from ....expressions.expression import Expr, LiteralValue, lit
 from ....expressions.functions.times import DAY_MICROS
 from ..texts import SqlText, children_of
@@ -97,6 +97,10 @@ def later(time: Value, by: Interval, sign: int) -> Value:
     """Return a date or timestamp that much later; raises ExpressionError for other types."""
     if time.text is not None:
         time = as_type(time, timestamp if ":" in time.text else date)
+    if time.is_untyped:
+        time = as_type(time, timestamp)
+    if time.type.kind not in ("date", "timestamp"):
+        raise ExpressionError(f"an INTERVAL is added to a date or a timestamp, and not to {time.type}")
     months, micros = sign * by.months, sign * by.micros
     if time.type.kind == "date" and micros % DAY_MICROS:
         time = as_type(time, timestamp)

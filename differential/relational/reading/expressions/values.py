@@ -12,6 +12,7 @@ Our expressions mix no more types than is safe. SQL mixes more, so the reader wr
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -51,8 +52,18 @@ def computed(make: Callable[..., Expr], *operands: Value) -> Value:  # type: ign
         each.expr if isinstance(each.expr, LiteralValue) else col[column.name]
         for each, column in zip(operands, columns, strict=True)
     ]
-    type_ = make(*stands_for).type_in(Schema(columns))
+    try:
+        type_ = make(*stands_for).type_in(Schema(columns))
+    except ExpressionError as error:
+        raise _of_operands(error, operands) from None
     return Value(make(*(each.expr for each in operands)), type_)
+
+
+def _of_operands(error: ExpressionError, operands: Sequence[Value]) -> ExpressionError:
+    """Return an error without the names that operands have in `computed`, and without advice on Python."""
+    message = re.sub(r"^in .*? \(\S+:\d+\): ", "", str(error).partition("\n")[0])
+    what = message.partition(";")[0] if "; " in message else message
+    return ExpressionError(f"{what}; the operands are {', '.join(str(each.type) for each in operands)}")
 
 
 def as_type(value: Value, type_: ColumnType) -> Value:

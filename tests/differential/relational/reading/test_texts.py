@@ -59,7 +59,7 @@ def test_sqlglot_has_the_parts_that_readers_name() -> None:
 
 @pytest.mark.parametrize(
     ("text", "place"),
-    [("select 'open", "1:1"), ("select a from (select b", "1:23"), ("select a b c from t", "1:12")],
+    [("select 'open", "1:8"), ("select a from (select b", "1:23"), ("select a b c from t", "1:12")],
 )
 def test_texts_that_cannot_be_read(text: str, place: str) -> None:
     with pytest.raises(SqlError) as caught:

@@ -6,11 +6,16 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from sql.wrong_texts import WRONG_TEXTS
 
 import differential as dd
 import timely
 
+_NOT_OURS = re.compile(r"class '|Token|sqlglot|SENTINEL|Error|\bcol[.(]|\.py:")
+"""What an error must not have: names of classes, and our expressions instead of the text's."""
+
 WRONG = {
+    **WRONG_TEXTS,
     "select 1 +": "1:10: ",
     "select nope from t": "1:8: there is no column nope; there are: a, b",
     "select x.a from t": "1:8: ",
@@ -29,6 +34,11 @@ WRONG = {
     "vacuum t": "1:1: there is no statement vacuum. There are SELECT, WITH",
     "merge into t using u on t.a = u.a when matched then delete": "1:1: there is no statement merge: upsert",
     "alter table t add column c int": "1:1: there is no statement alter: drop the table",
+    "drop table t; select * from v": "1:12: the table t is read by v",
+    "drop table u; select * from u": "1:29: the table u is not there",
+    "create view w as select * from v; create or replace view v as select * from w": "1:",
+    "create view w as select * from v; drop view v": "1:45: the view v is read by w",
+    "select a from t where b = 'it''s' and nope": "1:39: there is no column nope",
     "create table t (a int)": "1:14: the table t exists already",
     "create table v (a int)": "1:14: the view v exists already",
     "create or replace table t (a int)": "1:",
@@ -68,7 +78,7 @@ WRONG = {
     "subscribe": "1:1: SUBSCRIBE: something is missing behind it",
     "explain analyze t": "1:17: t is no view",
     "explain insert into t values (1, 'x')": "1:9: ",
-    "select 'x": "1:1: ",
+    "select 'x": "1:8: what begins with ' has no end",
     "": "1:1: there is no statement",
     "select " + "(" * 5_000 + "1" + ")" * 5_000: "1:1: is nested too deeply",
     "select '" + "x" * (1 << 20) + "'": "1:1: 1,048,617 characters are too many; 500,000 are possible",
@@ -91,13 +101,21 @@ def test_a_wrong_text_is_an_error_in_one_line_and_changes_nothing(cluster: timel
     flows, epoch = cluster.flows(), cluster.flow("t").epoch
     with pytest.raises(dd.SqlError) as refused:
         cluster.sql("insert into t values (2, 'two');" + text if text else "")
-    message = str(refused.value).splitlines()[0]
+    (message,) = str(refused.value).splitlines()
+    assert not _NOT_OURS.search(message), message
     shift = len("insert into t values (2, 'two');") if text else 0
     place = re.match(r"<sql>:1:(\d+): ", message)
     assert place is not None, message
     moved = f"1:{max(1, int(place.group(1)) - shift)}: {message.split(': ', 1)[1]}"
     assert moved.startswith(WRONG[text]), moved
     assert (cluster.flows(), cluster.flow("t").epoch) == (flows, epoch)
+
+
+@pytest.mark.parametrize("text", ["it's", 'a "b"', "'; drop table t; --", "\\'", "\n", "$$", "/*", ":a"])
+def test_a_parameter_with_quotes_is_a_value(cluster: timely.Cluster, text: str) -> None:
+    for dialect in ("spark", "postgres", "duckdb"):
+        query = "select x, a from (values (:x)) as v (x), t where x = :x"
+        assert cluster.sql(query, dialect=dialect, x=text).collect() == [{"x": text, "a": 1}], dialect
 
 
 def test_errors_of_a_script_have_the_lines_of_the_script(cluster: timely.Cluster) -> None:
