@@ -259,6 +259,10 @@ class Windowed(Offered, Generic[H]):
             source.schema.offset(each.column)
             if each.column not in self.keys:
                 order.setdefault(each.column, each)
+            elif self.frame.unit == "range" and (self.frame.start or self.frame.stop):
+                # the same in all rows, and the bounds are added to it
+                source, (copy,) = with_columns(add, source, [col(each.column)])
+                order[copy] = replace(each, column=copy)
         own = _fresh_names([call.name for call in calls], source.schema.names)
         named = [
             replace(call, name=own[call.name], column=None if place is None else columns[place])

@@ -1,16 +1,16 @@
 """Arithmetic as the dialects have it, written out in our operators.
 
 /        of decimals a decimal; of whole numbers a whole number, cut towards 0 (Postgres), else a float
-x / 0    Spark, Postgres: the row fails. DuckDB: null
+x / 0    the row fails; in DuckDB only if no float is divided, and else it is an infinity or NaN
 %        has the sign of the dividend; ours, as in Python, that of the divisor
-DIV, //  cut towards zero (Spark, Postgres), rounded down (DuckDB)
+DIV, //  cut towards zero
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from ....columns.column_types import ColumnType, floating, integer
+from ....columns.column_types import floating, integer
 from ....errors import ExpressionError
 from ....expressions.expression import Expr, LiteralValue, lit, when
 from .values import Value, as_type, computed
@@ -60,17 +60,16 @@ def divided(dialect: str, left: Value, right: Value) -> Value:
     left, right = _numbers(left, right)
     if dialect == "postgres" and left.type.kind == right.type.kind == "int":
         return computed(_cut_quotient, left, right)
-    return _guarded(dialect, lambda a, b: a / b, left, right, floating)
+    are_floats = "decimal" not in (left.type.kind, right.type.kind)
+    return _guarded(dialect, lambda a, b: a / b, left, right, are_floats=are_floats)
 
 
 def whole_quotient(dialect: str, left: Value, right: Value) -> Value:
-    """Return a whole quotient."""
+    """Return a whole quotient; the row of a divisor 0 fails by itself."""
     left, right = _numbers(left, right)
     if left.type.kind != "int" or right.type.kind != "int":
         raise ExpressionError("divides whole numbers")
-    if dialect == "duckdb":
-        return _guarded(dialect, lambda a, b: a // b, left, right, integer)
-    return _guarded(dialect, _cut_quotient, left, right, integer)
+    return computed(_cut_quotient, left, right)
 
 
 def remainder(dialect: str, left: Value, right: Value) -> Value:
@@ -81,7 +80,7 @@ def remainder(dialect: str, left: Value, right: Value) -> Value:
         rest = a.abs() % b.abs()
         return when(a < 0).then(-rest).otherwise(rest)
 
-    return _guarded(dialect, built, left, right, integer)
+    return _guarded(dialect, built, left, right, are_floats="float" in (left.type.kind, right.type.kind))
 
 
 def _cut_quotient(a: Expr, b: Expr) -> Expr:
@@ -90,16 +89,14 @@ def _cut_quotient(a: Expr, b: Expr) -> Expr:
 
 
 def _guarded(
-    dialect: str, make: Callable[[Expr, Expr], Expr], left: Value, right: Value, type_: ColumnType
+    dialect: str, make: Callable[[Expr, Expr], Expr], left: Value, right: Value, *, are_floats: bool
 ) -> Value:
-    """Return a quotient for divisors that may be 0: null, or a row that fails."""
+    """Return a quotient for divisors that may be 0. The row fails, by itself if no float is divided; DuckDB
+    has infinities and NaN of floats.
+    """
     divisor = right.expr.value if isinstance(right.expr, LiteralValue) else 0
-    if divisor != 0:
+    if divisor != 0 or dialect == "duckdb" or not are_floats:
         return computed(make, left, right)
-    if dialect == "duckdb":
-        return computed(lambda a, b: when(b != 0).then(make(a, b)), left, right)
-    if type_.kind == "int" or "decimal" in (left.type.kind, right.type.kind):
-        return computed(make, left, right)  # the row of a divisor 0 fails by itself
     return computed(
         lambda a, b: when(b == 0).then((lit(1) // b.cast("int")).cast("float")).otherwise(make(a, b)),
         left,
