@@ -36,7 +36,7 @@ class Judge:
     def tell(self, name: str, schema: Schema, rows: Iterable[Sequence[object]]) -> None:
         """The table `name` has these rows from now on, and no others."""
         listed = list(rows)
-        fields = schema.to_arrow()
+        fields = pa.schema([(each.name, each.type.arrow_of_values()) for each in schema])
         columns = [pa.array([row[place] for row in listed], field.type) for place, field in enumerate(fields)]
         self.tell_table(name, pa.Table.from_arrays(columns, schema=fields))
 

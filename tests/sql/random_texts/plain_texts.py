@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-__all__ = ["TABLES", "random_text"]
+__all__ = ["TABLES", "Columns", "TextWriter", "random_text"]
 
 TABLES = {"t": "a: int?, b: int?, s: string?", "u": "a: int?, c: int, s: string?"}
 
@@ -18,10 +18,14 @@ Columns = list[tuple[str, str]]
 
 def random_text(rng: random.Random, depth: int = 3) -> str:
     """A query whose columns are called c0, c1, and so on."""
-    return _Writer(rng).query(depth, [], rng.randint(1, 3))[0]
+    return TextWriter(rng).query(depth, [], rng.randint(1, 3))[0]
 
 
-class _Writer:
+class TextWriter:
+    """Writes one text: expressions over two kinds of columns, subqueries, groups, sets."""
+
+    tables = TABLES
+
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.aliases = 0
@@ -55,8 +59,8 @@ class _Writer:
             sql, kinds = self.query(depth - 1, scopes, self.rng.randint(1, 3))
             columns = [(f"{alias}.c{place}", kind) for place, kind in enumerate(kinds)]
             return f"{'LATERAL ' if lateral else ''}({sql}) AS {alias}", columns
-        name = self.rng.choice(sorted(TABLES))
-        fields = [field.split(": ") for field in TABLES[name].split(", ")]
+        name = self.rng.choice(sorted(self.tables))
+        fields = [field.split(": ") for field in self.tables[name].split(", ")]
         return f"{name} AS {alias}", [(f"{alias}.{field}", kind.rstrip("?")) for field, kind in fields]
 
     def clause(self, depth: int, outer: Sequence[Columns]) -> tuple[str, Columns]:
@@ -116,7 +120,7 @@ class _Writer:
             return f"coalesce({part()}, {part()})"
         if kind == "int":
             return f"({part()} {self.rng.choice(['+', '-'])} {part()})"
-        return f"upper({part()})" if self.chance(0.5) else f"nullif({part()}, {part()})"
+        return f"upper({part()})" if kind == "string" and self.chance(0.5) else f"nullif({part()}, {part()})"
 
     def scalar(self, kind: str, depth: int, scopes: Sequence[Columns]) -> str:
         sql, columns = self.clause(depth, scopes)

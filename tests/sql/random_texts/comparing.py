@@ -1,0 +1,150 @@
+"""Many texts in one dataflow, over tables whose rows come and go; DuckDB is asked at every epoch."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import duckdb
+from sql.judge import Judge, Multiset, differences
+
+import differential as dd
+import timely
+from differential import Schema
+from timely.building.dataflow import Dataflow
+from timely.client.session import Flow
+from timely.errors import TimelyError
+
+__all__ = ["Compared", "compared"]
+
+EPOCHS = 4
+"""In the last one everything has gone."""
+
+Row = tuple[object, ...]
+Tables = Mapping[str, list[Row]]
+
+
+@dataclass
+class Compared:
+    """What became of texts: how many were compared; those with another answer than DuckDB's, and those that
+    only DuckDB takes, each with the reason.
+    """
+
+    count: int = 0
+    wrong: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+
+def compared(judge: Judge, texts: Mapping[int, str], declared: Mapping[str, str], workers: int) -> Compared:
+    """Compare the answers of texts, by their seeds, over tables with these columns."""
+    seed = min(texts)
+    schemas = {name: Schema.of(fields) for name, fields in declared.items()}
+    epochs = _contents(seed, schemas)
+    wanted = _wanted(judge, dict(texts), schemas, epochs)
+    outcome = Compared()
+    taken: dict[int, str] = {}
+    for each in sorted({number for number, _ in wanted}):
+        try:
+            trial = Dataflow("tried")
+            dd.sql(trial, texts[each], dialect="duckdb", **_inputs(trial, schemas))
+        except TimelyError as error:
+            outcome.refused.append(f"{each}: {error}\n{texts[each]}")
+        else:
+            taken[each] = texts[each]
+    outcome.count = len(taken)
+    columns: dict[int, tuple[str, ...]] = {}
+
+    def build(flow: Dataflow) -> None:
+        tables = _inputs(flow, schemas)
+        for number, text in taken.items():
+            answer = dd.sql(flow, text, dialect="duckdb", **tables)
+            columns[number] = answer.schema.names
+            answer.output(f"q{number}")
+
+    wrong: dict[int, str] = {}
+    with timely.connect(workers=workers, embedded=True) as cluster:
+        flow = cluster.install(build)
+        before: Tables = {name: [] for name in schemas}
+        for epoch, contents in enumerate(epochs):
+            _change(flow, before, contents)
+            before = contents
+            for number in taken:
+                why = _difference(flow, number, columns[number], wanted[number, epoch])
+                if why:
+                    wrong.setdefault(number, f"{number}, epoch {epoch}: {why} of {contents}\n{texts[number]}")
+    outcome.wrong += wrong.values()
+    return outcome
+
+
+def _inputs(flow: Dataflow, schemas: Mapping[str, Schema]) -> dict[str, dd.Collection]:
+    return {name: dd.input(flow, name, schema) for name, schema in schemas.items()}
+
+
+def _change(flow: Flow, before: Tables, contents: Tables) -> None:
+    """Make the tables have these contents, and end the epoch."""
+    for name, rows in contents.items():
+        old, new = (Counter(map(_hashable, each)) for each in (before[name], rows))
+        if new - old:
+            flow.input(name).insert([*(new - old).elements()])
+        if old - new:
+            flow.input(name).remove([*(old - new).elements()])
+    flow.seal()
+
+
+def _hashable(row: Row) -> Row:
+    return tuple(tuple(each) if isinstance(each, list) else each for each in row)
+
+
+def _difference(flow: Flow, number: int, names: tuple[str, ...], wanted: Multiset) -> str:
+    try:
+        table = flow.output(f"q{number}").snapshot()
+    except TimelyError as error:
+        return f"{type(error).__name__}: {error!s:.300} instead of {wanted}"
+    have = Counter(zip(*(table.column(name).to_pylist() for name in names), strict=True))
+    here, there = differences(have, wanted)
+    return f"{here} instead of {there}" if here or there else ""
+
+
+def _contents(seed: int, schemas: Mapping[str, Schema]) -> list[Tables]:
+    rng = random.Random(seed)
+    epochs = [{name: _table(rng, schema) for name, schema in schemas.items()} for _ in range(EPOCHS - 1)]
+    return [*epochs, {name: [] for name in schemas}]
+
+
+def _table(rng: random.Random, schema: Schema) -> list[Row]:
+    def value(kind: str) -> object:
+        if kind == "int":
+            return rng.randint(0, 3)
+        if kind == "float":
+            return rng.choice([-1.5, 0.0, 0.5, 0.5, 2.0])
+        if kind == "date":
+            return dt.date(2024, 1, rng.randint(1, 4))
+        if kind == "bool":
+            return rng.random() < 0.5
+        if kind == "array":
+            return [rng.choice([0, 1, 2, 3]) for _ in range(rng.choice([0, 1, 2, 3]))]
+        return rng.choice(["a", "b", "ab"])
+
+    return [
+        tuple(None if each.type.nullable and rng.random() < 0.2 else value(each.type.kind) for each in schema)
+        for _ in range(rng.choice([0, 2, 5, 8]))
+    ]
+
+
+def _wanted(
+    judge: Judge, texts: dict[int, str], schemas: Mapping[str, Schema], epochs: list[Tables]
+) -> dict[tuple[int, int], Multiset]:
+    """What DuckDB says; texts that it refuses, or that have two rows in a scalar, are left out."""
+    wanted: dict[tuple[int, int], Multiset] = {}
+    for epoch, tables in enumerate(epochs):
+        for name, rows in tables.items():
+            judge.tell(name, schemas[name], rows)
+        for seed in list(texts):
+            try:
+                wanted[seed, epoch] = judge.answer(texts[seed])
+            except duckdb.Error:
+                del texts[seed]
+    return {each: answer for each, answer in wanted.items() if each[0] in texts}
