@@ -25,7 +25,7 @@ from weakref import WeakSet
 
 import pytest
 from compiled_kernels import compiled_twice
-from forked_workers import Nurseries
+from forked_workers import Nurseries, Starts
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.internal.conjecture import engine
 from shared_sessions import in_order, scheduler
@@ -292,12 +292,14 @@ def _no_worker_is_left_behind() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _nurseries(_no_worker_is_left_behind: None) -> Iterator[Nurseries]:
-    """What these tests start as a worker, but for the first few, is forked from one that has imported all."""
+    """The workers and folds that these tests start are forked from a process that has imported everything."""
     from timely.worker import launcher
+    from timely.worker.durability import folding
 
-    nurseries = Nurseries(launcher.start_process)
+    nurseries = Nurseries(Starts(launcher.start_process, folding.start_python))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launcher, "start_process", nurseries.start)
+        patch.setattr(folding, "start_python", nurseries.python)
         yield nurseries
     nurseries.end()
 
@@ -307,7 +309,7 @@ def workers_by_command(_nurseries: Nurseries, monkeypatch: pytest.MonkeyPatch) -
     """All workers are started as a user's are."""
     from timely.worker import launcher
 
-    monkeypatch.setattr(launcher, "start_process", _nurseries.by_command)
+    monkeypatch.setattr(launcher, "start_process", _nurseries.by_command.worker)
 
 
 def _workers_of_this_session() -> list[str]:

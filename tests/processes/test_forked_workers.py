@@ -31,8 +31,8 @@ def start(
     request: pytest.FixtureRequest, _nurseries: Nurseries, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Start]:
     """What starts the workers of this test."""
-    monkeypatch.setattr(forked_workers, "_BY_COMMAND", 0)
-    chosen = _nurseries.by_command if request.param == "by command" else _nurseries.start
+    monkeypatch.setattr(_nurseries, "first", 0)
+    chosen = _nurseries.by_command.worker if request.param == "by command" else _nurseries.start
     monkeypatch.setattr(launcher, "start_process", chosen)
     yield chosen
 
@@ -84,7 +84,7 @@ def test_forked_are_also_those_of_a_process_that_has_a_spark(
     _nurseries: Nurseries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A session leaves variables of its own behind."""
-    monkeypatch.setattr(forked_workers, "_BY_COMMAND", 0)
+    monkeypatch.setattr(_nurseries, "first", 0)
     with _nurseries.start({**os.environ, "SPARK_BUFFER_SIZE": "65536"}) as process:
         assert isinstance(process, forked_workers.Forked) == forked_workers.CAN_FORK
         assert process.stdin is not None
@@ -94,7 +94,7 @@ def test_forked_are_also_those_of_a_process_that_has_a_spark(
 def test_in_another_environment_none_is_forked(
     _nurseries: Nurseries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forked_workers, "_BY_COMMAND", 0)
+    monkeypatch.setattr(_nurseries, "first", 0)
     process = _nurseries.start({**os.environ, "NAIAD_TEST_OF_NURSERIES": "1"})
     with process:
         assert process.args == [sys.executable, "-m", "timely.worker.process"]
@@ -128,6 +128,30 @@ def test_programs_print_and_end_as_by_their_command(_nurseries: Nurseries, tmp_p
     output, errors = forked.communicate(timeout=60)
     assert (forked.returncode, output, errors) == (1, done.stdout, done.stderr)
     assert output.endswith("True\nand the last\n") and errors == "it is broken\n"
+
+
+STARTS = """
+import timely
+with timely.connect(workers=2) as cluster:
+    workers = {counters["process"] for counters in cluster.stats()}
+    print(["forked_workers" in open(f"/proc/{process}/cmdline").read() for process in workers])
+"""
+
+
+@pytest.mark.skipif(not forked_workers.CAN_FORK, reason="nothing can be forked here")
+def test_what_forked_programs_start_is_forked(_nurseries: Nurseries, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(STARTS)
+    forked = _nurseries.program([str(tmp_path / "program.py")], dict(os.environ), tmp_path)
+    assert forked.communicate(timeout=60) == ("[True, True]\n", "") and forked.returncode == 0
+
+
+def test_folds_print_and_end_as_by_their_command(_nurseries: Nurseries, tmp_path: Path) -> None:
+    command = ["-m", "timely.durable", "fold", str(tmp_path)]
+    by_command = _nurseries.by_command.python(command, os.environ)
+    forked = _nurseries.python(command, os.environ)
+    assert isinstance(forked, forked_workers.Forked) == forked_workers.CAN_FORK
+    assert forked.communicate() == by_command.communicate()
+    assert forked.returncode == by_command.returncode == 1
 
 
 @pytest.mark.skipif(not forked_workers.CAN_FORK, reason="nothing can be forked here")

@@ -79,7 +79,7 @@ _STOPPED_SECONDS: Final = 10.0
 _PAUSE_SHARE: Final = 20.0
 """Folds for the sake of stored answers pause for so many times as long as one takes."""
 
-_ERROR_BYTES_MAX: Final = 4_000
+_ERROR_LENGTH_MAX: Final = 4_000
 
 _ShownBefore: TypeAlias = Callable[[Instance, str, int], int]
 """See `Durability.shown_before`."""
@@ -400,7 +400,7 @@ class FoldProcess:
         self._cut_at = 0
         self._cuts = 0
         self._missing: set[int] = set()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[str] | None = None
         self._again_at = 0.0
         self.has_failed = False
         """True if the last fold has failed, so that what was written for it is not stored."""
@@ -506,7 +506,7 @@ class FoldProcess:
         self._note_end(self._process)
         return True
 
-    def _kill_stopped(self, process: subprocess.Popen[bytes]) -> None:
+    def _kill_stopped(self, process: subprocess.Popen[str]) -> None:
         now = time.monotonic()
         if now < self._look_at:
             return
@@ -518,7 +518,7 @@ class FoldProcess:
         elif now - self._stopped_since >= _STOPPED_SECONDS:
             process.kill()
 
-    def _note_end(self, process: subprocess.Popen[bytes]) -> None:
+    def _note_end(self, process: subprocess.Popen[str]) -> None:
         status = process.returncode
         size, text = _text_of(process.stdout).strip(), _text_of(process.stderr)
         self._process = None
@@ -554,20 +554,24 @@ class FoldProcess:
             self._note_end(self._process)
 
     def _start(self, name: str, in_use: Sequence[int]) -> None:
-        command = [sys.executable, "-m", "timely.durable", "fold", self._folder]
+        command = ["-m", "timely.durable", "fold", self._folder]
         command += ["--incarnation", str(self._incarnation), "--cut", name]
         for number in in_use:
             command += ["--in-use", str(number)]
         paths = os.pathsep.join(path or "." for path in sys.path)
-        environment = {**os.environ, "PYTHONPATH": paths}
         try:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                env=environment, start_new_session=True,
-            )  # fmt: skip
+            self._process = start_python(command, {**os.environ, "PYTHONPATH": paths})
             _yield_to_others(self._process.pid)
         except OSError as error:
             self._note_failure(str(error))
+
+
+def start_python(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[str]:
+    """Start Python with these arguments, in a session of its own."""
+    return subprocess.Popen(
+        [sys.executable, *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, errors="replace", env=environment, start_new_session=True,
+    )  # fmt: skip
 
 
 def _yield_to_others(pid: int) -> None:
@@ -584,8 +588,8 @@ def _yield_to_others(pid: int) -> None:
             os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
 
 
-def _text_of(errors: IO[bytes] | None) -> str:
+def _text_of(errors: IO[str] | None) -> str:
     if errors is None:
         return ""
     with errors:
-        return errors.read()[-_ERROR_BYTES_MAX:].decode(errors="replace")
+        return errors.read()[-_ERROR_LENGTH_MAX:]
