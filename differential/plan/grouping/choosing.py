@@ -80,12 +80,16 @@ def _first(
     value: str,
     balance: Balance | None,
 ) -> Node:
-    whole = [each for each in order if each.column not in keys]
-    if source.schema[value].type.has_order and value not in (*keys, *(each.column for each in whole)):
-        whole.append(OrderBy(value, SortDirection(nulls_last=True)))
-    names = dict.fromkeys((*keys, *(each.column for each in whole), value))
+    whole: dict[str, OrderBy] = {}
+    for each in order:
+        # A key is the same in all of a group, and a second mention of a column adds nothing.
+        if each.column not in keys:
+            whole.setdefault(each.column, each)
+    if source.schema[value].type.has_order and value not in (*keys, *whole):
+        whole[value] = OrderBy(value, SortDirection(nulls_last=True))
+    names = dict.fromkeys((*keys, *whole, value))
     rows = add(Select(source, tuple((name, ColumnRef(name)) for name in names)))
-    return divided(add, TopK(rows, keys, tuple(whole), 1), balance)
+    return divided(add, TopK(rows, keys, tuple(whole.values()), 1), balance)
 
 
 def _named(add: _Add, first: Node, keys: tuple[str, ...], name: str, chosen: Expr) -> Node:

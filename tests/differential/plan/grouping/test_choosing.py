@@ -74,7 +74,8 @@ def test_what_stands_beside_the_least_and_the_greatest(rows: Found, descending: 
 
 @given(ROWS)
 def test_first_value_in_an_order_of_an_expression(rows: Found) -> None:
-    source, order = order_of(_same, SOURCE, [(col.x.fill_null(5) * 2).desc(), col.k.asc()])
+    twice = col.x.fill_null(5) * 2
+    source, order = order_of(_same, SOURCE, [twice.desc(), col.k.asc(), twice.asc(), col.k.desc()])
     node = first_value(_same, source, ("k",), "found", "v", order, None)
     want = {}
     for k, group in _groups(rows, 2).items():
