@@ -23,6 +23,7 @@ number.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from weakref import ref
 
 import pyarrow as pa
 
@@ -41,7 +42,7 @@ __all__ = ["Conforming", "conform_table"]
 class Conforming:
     """The form that tables must take: the columns of an Arrow schema, and the types that they stand for."""
 
-    __slots__ = ("_has_any", "_is_not_null", "_last_met", "names", "schema", "types")
+    __slots__ = ("_has_any", "_is_not_null", "_last_met", "last", "names", "schema", "types")
 
     def __init__(self, schema: pa.Schema, types: Sequence[ColumnType]) -> None:
         self.schema, self.types = schema, types
@@ -49,6 +50,9 @@ class Conforming:
         # Most tables are small, and have the schema of the one before: Arrow compares two schemas sooner than
         # it lists the types of one.
         self._last_met: pa.Schema | None = None
+        self.last: ref[pa.Table] | None = None
+        """The table that `conform_table` returned last: an embedded worker gets what the client has made
+        conform."""
         self._has_any = any(type_.kind == "any" or type_.is_nested for type_ in types)
         self._is_not_null = [not type_.nullable for type_ in types]
 
@@ -82,7 +86,15 @@ def conform_table(table: pa.Table | pa.RecordBatch, declared: Conforming, input_
     """
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
-    table = stored(table)
+    if declared.last is not None and declared.last() is table:
+        return table
+    conformed = table if declared.is_met_by(table) else _conformed(stored(table), declared, input_name)
+    declared.last = ref(conformed)
+    return conformed
+
+
+def _conformed(table: pa.Table, declared: Conforming, input_name: str) -> pa.Table:
+    """Do `conform_table` for a table without columns of extension types."""
     if declared.is_met_by(table):
         return table
     _check_names(table.column_names, declared.names, input_name)

@@ -28,7 +28,7 @@ from timely.wire.arrow import (
     numbers_of,
     text_array,
     validity_of,
-    write_short_numbers,
+    write_numbers,
 )
 
 __all__ = ["EncodedParts", "decode_column", "encode_column", "is_short", "with_symbols"]
@@ -66,7 +66,7 @@ def encode_column(array: pa.Array, type_: ColumnType, out: Int64s, symbols: Symb
     elif type_.kind == "date":
         values[:] = numbers_of(array, np.int32)
     elif is_short(array.type):
-        write_short_numbers(array, values)
+        write_numbers(array, values)
     else:
         values[:] = numbers_of(array, np.int64)
     if valid is not None and array.null_count:

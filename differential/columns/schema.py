@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, TypeAlias, cast
+from typing import Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -36,12 +36,22 @@ from differential.columns.symbols.table import SymbolTable
 from differential.errors import SchemaError, shown
 from differential.other_spellings import meant
 from timely.user_code.offered import Offered
+from timely.wire.arrow import write_numbers
 
 __all__ = ["Column", "Schema", "SchemaSpec"]
 
 
 _BESIDE_COLUMNS: Final = 2
 """Words of a row beside its columns: time and difference."""
+
+
+class _ColumnPlace(NamedTuple):
+    """The words of a column: from `first` to before `end`. `is_plain`: whole numbers, none of them null."""
+
+    first: int
+    end: int
+    type: ColumnType
+    is_plain: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,13 +253,25 @@ class Schema(Offered):
         )
         assert words.shape[0] >= self._width and words.shape[1] == table.num_rows
         conformed = self.conform(table, input_name)
-        for column, chunks in zip(self.columns, conformed.columns, strict=True):
-            offset = self._offsets[column.name]
+        for place, chunks in zip(self._places, conformed.columns, strict=True):
+            if place.is_plain and chunks.num_chunks == 1:  # Fast path: most tables are small.
+                write_numbers(chunks.chunk(0), words[place.first])
+                continue
             start = 0
             for chunk in chunks.chunks:
                 stop = start + len(chunk)
-                encode_column(chunk, column.type, words[offset : offset + column.words, start:stop], symbols)
+                encode_column(chunk, place.type, words[place.first : place.end, start:stop], symbols)
                 start = stop
+
+    @cached_property
+    def _places(self) -> tuple[_ColumnPlace, ...]:
+        """The words of each column."""
+        places = []
+        for column in self.columns:
+            first, type_ = self._offsets[column.name], column.type
+            is_plain = type_.kind == "int" and not type_.nullable
+            places.append(_ColumnPlace(first, first + column.words, type_, is_plain))
+        return tuple(places)
 
     def in_parts(
         self, table: pa.Table | pa.RecordBatch, symbols: SymbolTable | None = None, input_name: str = "input"

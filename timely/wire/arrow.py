@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,7 @@ __all__ = [
     "to_pandas",
     "to_polars",
     "validity_of",
-    "write_short_numbers",
+    "write_numbers",
 ]
 
 _Number = TypeVar("_Number", np.int64, np.int32, np.float64, np.bool_)
@@ -182,13 +182,21 @@ def numbers_of(array: pa.Array, kind: type[_Number]) -> npt.NDArray[_Number]:
     return np.frombuffer(buffer, kind, len(array), array.offset * (bits // 8))
 
 
-def write_short_numbers(array: pa.Array, out: npt.NDArray[np.int64]) -> None:
-    """Write the integers of an array, of 8 to 32 bits each, into `out`; the values at nulls are arbitrary."""
-    kind = np.dtype(str(array.type))
-    buffer = array.buffers()[1]
-    assert kind.kind in "iu" and kind.itemsize < out.itemsize, array.type
-    if buffer is not None and len(array):
-        out[:] = np.frombuffer(buffer, kind, len(array), array.offset * kind.itemsize)
+_WHOLE: Final = {
+    type_.id: np.dtype(str(type_))
+    for type_ in (
+        *(pa.int8(), pa.int16(), pa.int32(), pa.int64()),
+        *(pa.uint8(), pa.uint16(), pa.uint32()),
+    )
+}
+"""Types of numbers that fit 64 bits with a sign, by what Arrow calls them."""
+
+
+def write_numbers(array: pa.Array, out: npt.NDArray[np.int64]) -> None:
+    """Write the whole numbers of an array, of any width, into `out`; the values at nulls are arbitrary."""
+    kind, buffer, rows = _WHOLE[array.type.id], array.buffers()[1], len(array)
+    if buffer is not None and rows:
+        out[:] = np.frombuffer(buffer, kind, rows, array.offset * kind.itemsize)
 
 
 def validity_of(array: pa.Array) -> npt.NDArray[np.bool_]:

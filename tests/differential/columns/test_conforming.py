@@ -36,6 +36,18 @@ def test_cast_what_loses_nothing(declared: str, array: pa.Array, words: list[int
     assert Schema.of({"a": declared}).encode(pa.table({"a": array})).tolist() == [words]
 
 
+def test_cast_is_done_once_for_a_table_that_has_been_made_to_conform() -> None:
+    schema = Schema.of("a: int, b: int")
+    table = pa.table({"b": [1, 2], "a": pa.array([3, 4], pa.int8())})
+    conformed = schema.conform(table)
+    assert conformed is not table and schema.conform(conformed) is conformed
+    assert schema.encode(conformed).tolist() == schema.encode(table).tolist() == [[3, 4], [1, 2]]
+    with pytest.raises(SchemaError, match="'a'"):
+        schema.conform(pa.table({"a": [None, 1], "b": [1, 2]}))
+    del conformed
+    assert schema.encode(table.slice(1)).tolist() == [[4], [2]], "the last table is not held"
+
+
 @pytest.mark.parametrize(
     "array",
     [

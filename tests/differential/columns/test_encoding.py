@@ -88,6 +88,9 @@ def test_law_short_numbers_have_the_words_of_long_ones_and_stay_short_until_then
     table = pa.table({"n": pa.chunked_array([short[:skipped], short[skipped:]])}).slice(skipped // 2)
     schema = Schema.of("n: int?")
     assert schema.conform(table).schema.field("n").type == short.type
+    for start in range(table.num_rows + 1):  # of one chunk, of several, with an offset
+        part = table.slice(start).drop_null()
+        assert Schema.of("n: int").encode(part).tolist() == [part.column("n").to_pylist()]
     long = table.cast(pa.schema({"n": pa.int64()}))
     assert schema.encode(table).tolist() == schema.encode(long).tolist()
     parts, words = schema.in_parts(table), np.zeros((2, table.num_rows), np.int64)

@@ -9,7 +9,8 @@ import pytest
 import differential as dd
 import timely
 from timely import MisuseError
-from timely.client.feeding.appending import LastName, append_request
+from timely.client.feeding import appending
+from timely.client.feeding.appending import LastName, append_request, is_large, is_small
 from timely.wire.requests import BY_COLUMN, IN_EPOCH, Deliver
 
 
@@ -26,6 +27,29 @@ def test_a_number_is_one_epoch_and_a_text_a_column_that_says_many(epoch: object)
 def test_what_is_neither_is_refused_before_it_is_sent(epoch: object) -> None:
     with pytest.raises(MisuseError, match=r"append\(epoch=…\) takes the number of an epoch, or the name of"):
         append_request(1, "rows", epoch, "w", 7)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(range(5_000), pa.int32()),
+        pa.array([None, 1.5] * 2_500),
+        pa.array([True, None] * 2_500),
+        pa.array(["a long text, which takes more than a number"] * 5_000),
+        pa.array(["one of few long texts, each of which is stored once"] * 5_000).dictionary_encode(),
+        pa.array([[1, 2, 3]] * 5_000),
+    ],
+)
+def test_a_table_is_small_or_large_by_its_own_bytes_and_not_by_what_it_is_a_slice_of(
+    column: pa.Array, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = pa.table({"n": column})
+    monkeypatch.setattr(appending, "POSTED_BYTES_MAX", whole.nbytes // 10)
+    monkeypatch.setattr(appending, "APPEND_BYTES_MAX", whole.nbytes // 2)
+    for rows in (0, 1, 8, 100, 1_000, 4_000, 5_000):
+        part = whole.slice(5_000 - rows)
+        assert is_small(part, 1) == (part.nbytes <= whole.nbytes // 10)
+        assert is_large(part, 1) == (part.nbytes > whole.nbytes // 2)
 
 
 class Orders:
