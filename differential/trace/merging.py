@@ -8,6 +8,7 @@ large merge. While a merge is under way the trace lists its two sources.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -61,43 +62,40 @@ class Merging:
 
     def _start(self, wide: bool) -> None:
         """Reserve memory and begin at the first row; `wide`: diffs of eight bytes."""
-        sources = [self.older] if self.newer is None else [self.older, self.newer]
-        ranges = sources[0].ranges.copy()
-        lub = int(sources[0].line[LUB])
-        for source in sources[1:]:
-            np.minimum(ranges[:, 0], source.ranges[:, 0], out=ranges[:, 0])
-            np.maximum(ranges[:, 1], source.ranges[:, 1], out=ranges[:, 1])
-            lub = int(word_lub(lub, int(source.line[LUB]), self._guards))
-        since = self._since
-        spans = [source.ranges[-2] for source in sources]
-        shifts = [moved_by(int(span[0]), int(span[1]), since, self._guards) for span in spans]
-        moves = [by for by in shifts if by is not None]
-        is_moved = len(moves) == len(spans)
+        # With numbers of Python: most merges are of some thousand rows, and each step in numpy takes 1 µs.
+        since, guards, newer = self._since, self._guards, self.newer
+        bounds: list[list[int]] = self.older.ranges.tolist()
+        lub, rows = int(self.older.line[LUB]), self.older.rows
+        moves = [moved_by(bounds[-2][0], bounds[-2][1], since, guards)]
+        moved = [_moved(bounds[-2], moves[0])]
+        if newer is not None:
+            others: list[list[int]] = newer.ranges.tolist()
+            moves.append(moved_by(others[-2][0], others[-2][1], since, guards))
+            moved.append(_moved(others[-2], moves[1]))
+            bounds = [[min(a, c), max(b, d)] for (a, b), (c, d) in zip(bounds, others, strict=True)]
+            lub, rows = int(word_lub(lub, int(newer.line[LUB]), guards)), rows + newer.rows
+        self._lub = int(word_lub(lub, since, guards))
+        steps = [by for by in moves if by is not None]
+        is_moved = len(steps) == len(moves)
         if is_moved:
-            spans = [span + by for span, by in zip(spans, moves, strict=True)]
-            ranges[-2] = min(span[0] for span in spans), max(span[1] for span in spans)
+            bounds[-2] = [min(low for low, _ in moved), max(high for _, high in moved)]
         else:
             # An advanced time is no earlier than the original, nor than since, and no later than their lub.
             # The order of words extends the order of times.
-            ranges[-2] = max(int(ranges[-2, 0]), since), word_lub(lub, since, self._guards)
-        low, high = int(ranges[-1, 0]), int(ranges[-1, 1])
+            bounds[-2] = [max(bounds[-2][0], since), self._lub]
+        low, high = bounds[-1]
         reach = max(4 * abs(low), 4 * abs(high), 127)  # sums of diffs: a guess that is nearly always enough
-        if wide or reach >= 1 << 31:
-            ranges[-1] = (-(1 << 63), (1 << 63) - 1)
-        else:
-            ranges[-1] = (-reach, reach)
-        self._ranges = ranges
-        rows = sum(source.rows for source in sources)
-        line, self._memory = reserve(rows, ranges)
+        bounds[-1] = [-(1 << 63), (1 << 63) - 1] if wide or reach >= 1 << 31 else [-reach, reach]
+        self._ranges = np.array(bounds, np.int64)
+        line, self._memory = reserve(rows, self._ranges)
         self._tables = np.zeros((3, line.shape[0]), np.int64)
-        for index, source in enumerate(sources):
-            self._tables[index] = source.line
-        self._tables[2] = line
+        self._tables[0], self._tables[2] = self.older.line, line
+        if newer is not None:
+            self._tables[1] = newer.line
         self._progress = np.zeros(5, np.int64)
-        self._lub = int(word_lub(lub, since, self._guards))
-        self._packing = _packing(ranges) if is_moved else None
+        self._packing = _packing(bounds) if is_moved else None
         if self._packing is not None:  # by these lines `merge_words` reads times that are advanced already
-            self._tables[: len(sources), _TIME_BASE] += moves
+            self._tables[: len(moves), _TIME_BASE] += steps
         self._tightening: Tightening | None = None
 
     @property
@@ -177,22 +175,28 @@ def moved_by(first: int, last: int, since: int, guards: int) -> int | None:
         floor = first >> behind << behind
         own = (guards >> behind << behind) & -(guards >> behind << behind)
         own -= 1  # bits of that chain and of those behind it
-    advanced = int(word_lub(floor, since, guards))
+    # Fast path: times before since become since.
+    is_before = ((since | guards) - floor) & guards == guards
+    advanced = since if is_before else int(word_lub(floor, since, guards))
     return None if (advanced ^ floor) & own else advanced - floor
 
 
-def _packing(ranges: Int64s) -> Int64s | None:
-    """Return how keys, values and times of these ranges become one word; None if they do not fit one.
+def _moved(times: list[int], by: int | None) -> list[int]:
+    """Return the bounds of times that advancing moves by as much; None: the times move differently."""
+    return times if by is None else [time + by for time in times]
+
+
+def _packing(bounds: Sequence[Sequence[int]]) -> Int64s | None:
+    """Return how keys, values and times within these bounds become one word; None if they do not fit one.
 
     See `merging/merge_words.py`.
     """
-    packing = np.zeros((3, ranges.shape[0] - 1), np.int64)
+    columns: list[tuple[int, int, int]] = []
     shift = 0
-    for column in range(packing.shape[1] - 1, -1, -1):
-        low, high = int(ranges[column, 0]), int(ranges[column, 1])
+    for low, high in bounds[-2::-1]:
         bits = (high - low).bit_length()
         if shift + bits > PACKED_BITS:
             return None
-        packing[:, column] = low, shift, (1 << bits) - 1
+        columns.append((low, shift, (1 << bits) - 1))
         shift += bits
-    return packing
+    return np.ascontiguousarray(np.array(columns[::-1], np.int64).T)

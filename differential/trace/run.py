@@ -52,13 +52,15 @@ class Run:
     """A sorted piece of a trace: `line` for kernels, `ranges` of its columns, and the memory behind them.
 
     line     int64[3 + 3·columns], a line of the run table
+    rows     number of rows
     ranges   int64[columns, 2]: bounds of each column's values (not always tight)
     """
 
-    __slots__ = ("_sums", "_total", "bytes", "compacted", "directory", "line", "memory", "ranges")
+    __slots__ = ("_sums", "_total", "bytes", "compacted", "directory", "line", "memory", "ranges", "rows")
 
     def __init__(self, line: Int64s, ranges: Int64s, memory: Int64s, compacted: bytes) -> None:
         self.line = line
+        self.rows: int = line.item(ROWS)
         self.ranges = ranges
         self.memory = memory
         self.bytes = memory.nbytes
@@ -70,11 +72,6 @@ class Run:
     def __deepcopy__(self, memo: dict[int, object]) -> Run:
         """Return the run itself: it never changes."""
         return self
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return int(self.line[ROWS])
 
     @classmethod
     def from_words(cls, words: Int64s, guards: int, packed: bool | None = None) -> Run:

@@ -32,6 +32,9 @@ _LOOKS_PER_ROW: Final = 16
 _COPIES_PER_ROW: Final = 8
 """Numbers of values that are examined, or copied, in the time in which one row is merged."""
 
+_NOTHING: Final[Int64s] = np.array([(1 << 63) - 1, -(1 << 63)], np.int64)
+"""The bounds of no values."""
+
 
 class Tightening:
     """Narrows the columns of `rows` rows, at least one, in `memory`, as `line` describes them.
@@ -50,7 +53,7 @@ class Tightening:
         self.line[ROWS] = rows
         self._column: int = len(ranges) - 2  # time, then difference
         self._at = 0
-        self._seen = _nothing_seen()
+        self._seen = _NOTHING.copy()
         self._copy: tuple[Int64s, Int64s] | None = None
 
     @property
@@ -78,7 +81,7 @@ class Tightening:
             self._at += values
         if self._at == self.rows:
             self.ranges[column] = self._seen
-            self._column, self._at, self._seen = column + 1, 0, _nothing_seen()
+            self._column, self._at, self._seen = column + 1, 0, _NOTHING.copy()
             if self.is_done:
                 self._begin_to_copy()
         return -(-values // _LOOKS_PER_ROW)
@@ -111,8 +114,3 @@ class Tightening:
                 end = int(self.line[HEADER + 3 * column + 3]) - self.memory.ctypes.data
                 give_back(self.memory[: end // 8])
         return -(-values // _COPIES_PER_ROW)
-
-
-def _nothing_seen() -> Int64s:
-    """Return the bounds of no values."""
-    return np.array([np.iinfo(np.int64).max, np.iinfo(np.int64).min])

@@ -513,8 +513,10 @@ class Trace:
         """Begin merges of neighbours too close in size, newest first; a run takes part in one at a time."""
         index = len(self._runs) - 2
         while index >= 0:
-            free = not {index - 1, index, index + 1} & self._merges.keys()
-            if free and _are_close(self._runs[index].rows, self._runs[index + 1].rows):
+            # Hardly any are close: that is asked first.
+            if _are_close(self._runs[index].rows, self._runs[index + 1].rows) and not (
+                {index - 1, index, index + 1} & self._merges.keys()
+            ):
                 self._merge_at(index)
             index -= 1
 

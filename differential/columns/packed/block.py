@@ -43,19 +43,14 @@ def reserve(rows: int, ranges: Int64s) -> tuple[Int64s, Int64s]:
 
     Mapped memory that is never written costs nothing.
     """
-    columns = ranges.shape[0]
-    line = np.zeros(HEADER + 3 * columns, np.int64)
-    size = 0
-    for column in range(columns):
-        low, high = int(ranges[column, 0]), int(ranges[column, 1])
-        span = high - low
-        width = 0 if span == 0 else next((w for w in WIDTHS if span >> (8 * w) == 0), 8)
-        at = HEADER + 3 * column
-        line[at] = size
-        line[at + 1] = width
-        line[at + 2] = 0 if width == 8 else low
+    entries, size = [0] * HEADER, 0
+    for low, high in ranges.tolist():
+        width = (int(high - low).bit_length() + 7) // 8
+        width = width if width <= WIDTHS[-1] else 8
+        entries += size, width, 0 if width == 8 else low
         size += (rows * width + 63) // 64 * 64
     memory = mapped_bytes(size + 8)
+    line: Int64s = np.array(entries, np.int64)
     line[HEADER::3] += memory.ctypes.data
     return line, memory
 
