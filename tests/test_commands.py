@@ -31,6 +31,7 @@ def commands() -> list[str]:
 def test_commands_are_those_that_the_documents_name() -> None:
     assert commands() == [
         "progress.check",
+        "timely.console",
         "timely.durable",
         "timely.keys",
         "timely.metrics",

@@ -56,7 +56,7 @@ ROOMS = {
         "running",
         "worker",
         "client",
-        "metrics spark sql testing top why",
+        "console metrics spark sql testing top why",
     ],
     "differential": [
         "other_packages",
@@ -101,6 +101,12 @@ WITHOUT_A_TEST_FILE = {
     "differential/thresholds.py": "test_thresholds.py",
     "progress/thresholds.py": "test_thresholds.py",
     "timely/thresholds.py": "test_thresholds.py",
+    "timely/client/reports/served.py": "timely/console/test_serving.py",
+    "timely/console/content/reading.py": "timely/console/test_serving.py",
+    **{
+        f"timely/console/web/{name}.py": "timely/console/test_serving.py"
+        for name in ("app", "connections", "guarding", "streams")
+    },
     "timely/running/owner.py": "timely/running/test_instance.py",
     "differential/kernels/compiled_loops/round_layout.py": (
         "differential/kernels/compiled_loops/test_rounds.py"

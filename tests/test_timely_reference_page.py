@@ -46,6 +46,7 @@ WRITTEN_AS = {
     "flow": of(timely.Flow, "epoch exported exports fingerprint index name note reads stages workers"),
     "i": of(FlowInput),
     "out": of(FlowOutput, "description name schema"),
+    "page": of(timely.Console, "address"),
     "result": of(SqlResult, "epoch status"),
     "updates": of(SqlChanges, "schema status"),
     "probe": of(FlowProbe, "name"),

@@ -21,6 +21,7 @@ from .client.other_spellings import OF_MODULE as _OF_MODULE
 from .client.programs.program_worker import ProgramWorker
 from .client.programs.running import run
 from .client.programs.stages import program
+from .client.reports.served import Console
 from .client.reports.why import EpochReport
 from .client.session import Flow
 from .errors import (
@@ -62,6 +63,7 @@ __all__ = [
     "Capability",
     "CaptureError",
     "Cluster",
+    "Console",
     "Dataflow",
     "EpochReport",
     "Feed",

@@ -467,6 +467,39 @@ ASIDE_PORTS_DEFAULT: Final = 1_000
 STDERR_COUNT_MAX: Final = 40
 """Last lines of a worker's error stream that its launcher keeps for the report of its end."""
 
+CONSOLE_PEERS_MAX: Final = 256
+"""Connections to a console at one time; more are closed at once. A page has one, or two with a live table."""
+
+CONSOLE_REQUEST_SECONDS_MAX: Final = 10.0
+"""Until a request to a console has come whole; then its connection is closed."""
+
+CONSOLE_STALLED_SECONDS_MAX: Final = 30.0
+"""That a page may take no bytes of its events; then its connection is closed."""
+
+CONSOLE_QUERY_BYTES_MAX: Final = 64 * KIB
+"""A query at the prompt of a console."""
+
+CONSOLE_QUERY_SECONDS_MAX: Final = 60.0
+"""That a query at the prompt of a console may take."""
+
+CONSOLE_CALLS_MAX: Final = 8
+"""Calls to workers that pages of a console have under way, beside the one that asks for numbers."""
+
+LIVE_ROWS_MAX: Final = 1_000_000
+"""Rows of an output that a console shows live: it keeps a copy of them."""
+
+LIVE_BYTES_MAX: Final = 256 * MIB
+"""The size of this copy."""
+
+LIVE_OUTPUTS_COUNT_MAX: Final = 8
+"""Outputs that pages of one console show live at one time."""
+
+SHOWN_ROWS_MAX: Final = 200
+"""Rows of a table on a page of a console; a filter chooses which."""
+
+CELL_CHARS_MAX: Final = 300
+"""Characters of one cell there; how many there are stands behind them."""
+
 assert COPIED_BYTES_MAX <= APPEND_BYTES_MAX, "pieces of a table are sent without copying"
 assert 4 * PIECE_BYTES_MAX <= FRAME_BYTES_MAX, "a piece of an output fits a frame although its texts are long"
 assert HOLD_SECONDS_DEFAULT <= READER_SECONDS_MAX, "readers of pieces are not held longer than others"

@@ -36,10 +36,12 @@ from ..limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX
 from ..user_code.html_tables import html_or_text
 from ..user_code.short_traces import in_short, short
 from ..user_code.spellings import Spelled
-from ..wire.requests import Describe, Hello, Install, Replace, Reply, Shutdown, Stats, Value
+from ..wire.requests import Describe, Hello, Install, Replace, Reply, Shutdown, Stats, Value, Why
 from .installed import PATIENCE_SECONDS, Workers, after_work, to_all
 from .other_spellings import OF_CLUSTERS
 from .queries import query_of
+from .reports.served import Console
+from .reports.why import at_work
 from .session import Flow
 from .shown.pictures import cluster_picture
 from .starting import embedded_workers, running_workers, start_workers
@@ -54,6 +56,8 @@ __all__ = ["Cluster", "connect"]
 
 _Traveller = Callable[[Description], tuple[str, Mapping[str, Value]]]
 """Turns a description into the name of a builder that workers have, and its arguments."""
+
+_CONSOLE = "timely.console.serving:console_of"
 
 _GOES_ON_SECONDS = 1.0
 """How long workers in this process have to answer whether a dataflow goes on that could not be replaced."""
@@ -328,6 +332,22 @@ class Cluster(Spelled):
         """
         replies = self._workers.ask_members(to_all(Stats()))
         return [reply.values for reply in replies]
+
+    def at_work(self) -> list[str]:
+        """Return a line for each worker that is in a long call, or does not answer: a stopped process, a slow
+        Python function, a long load. Takes about a second at most; an empty list if all workers answer.
+        """
+        return [line.strip() for line in at_work(self._workers.reasons(Why(-1, -1)))]
+
+    def console(self, port: int = 0) -> Console:
+        """Serve a page that shows how the cluster works, to browsers of this machine, and return the console:
+        print it for the address. Port 0 takes a free one. It ends with the program, or by `close`. Needs
+        starlette and uvicorn: `pip install 'naiad[console]'`. docs/console.md describes the page.
+
+        Raise `MisuseError` if the port is taken.
+        """
+        serve = cast("Callable[[Cluster, int], Console]", load_function(_CONSOLE, "the page"))
+        return serve(self, port)
 
     def append_target(self, dataflow: int = 0) -> append_target:
         """Return an object to send to other processes, for appending from there: called, it returns a

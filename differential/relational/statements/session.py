@@ -36,7 +36,7 @@ from .steps import (
 )
 from .writing import Writing
 
-__all__ = ["run"]
+__all__ = ["run", "run_reads"]
 
 _of_cluster: WeakKeyDictionary[Cluster, RunningDataflows] = WeakKeyDictionary()
 """What this client knows of the dataflows of each cluster."""
@@ -49,6 +49,7 @@ def run(
     parameters: Mapping[str, object],
     timeout: float | None,
     name: str,
+    reads_only: bool = False,
 ) -> Iterator[SqlResult | SqlChanges]:
     """Carry out a script, and yield the result of each statement. Raises SqlError, in one line, before the
     first of them for what is wrong with any.
@@ -66,8 +67,27 @@ def run(
         ) from None
     running.end_left()
     steps = planned(text, dialect, name, running.look(), parameters)
+    for step in steps if reads_only else ():
+        if not isinstance(step, RunQuery | Explain | ShowTable):
+            raise step.piece.error(
+                f"{step.piece.verb} is refused here: only SELECT, EXPLAIN and SHOW are not"
+            )
     session = _Session(cluster, running, timeout)
     return session.results(steps)
+
+
+def run_reads(
+    cluster: Cluster,
+    text: str,
+    dialect: str,
+    parameters: Mapping[str, object],
+    timeout: float | None,
+    name: str,
+) -> Iterator[SqlResult | SqlChanges]:
+    """Carry out a script that only reads. Raises SqlError as `run` does, and if a statement is not SELECT,
+    EXPLAIN or SHOW; then none of them is carried out.
+    """
+    return run(cluster, text, dialect, parameters, timeout, name, reads_only=True)
 
 
 class _Session:

@@ -1,0 +1,155 @@
+"""Live tables follow their outputs, at any pace, and hold nothing back."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from dataflows import word_count
+from pages import until
+
+import differential as dd
+import timely
+from timely.console.content.live_outputs import LiveOutput, LiveOutputs
+from timely.console.content.views import TableView
+from timely.limits import LIVE_OUTPUTS_COUNT_MAX
+
+
+def keyed(dataflow: timely.Dataflow) -> None:
+    rows = dd.input(dataflow, "rows", "key: int, value: int")
+    rows.output("rows")
+    rows.group_by("key").agg(total=dd.sum("value")).output("totals")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[timely.Cluster]:
+    with timely.connect(workers=2) as cluster:
+        yield cluster
+
+
+def told(output: LiveOutput, view: TableView = TableView()) -> dict[str, object]:  # noqa: B008  # it is frozen
+    value: dict[str, object] = json.loads(output.view(view)[1])
+    return value
+
+
+def rows_of(output: LiveOutput) -> Counter[tuple[str, ...]]:
+    shown = told(output)
+    assert isinstance(shown["rows"], list)
+    return Counter(map(tuple, shown["rows"]))
+
+
+def test_a_live_table_has_the_rows_of_each_epoch_and_holds_nothing_back(cluster: timely.Cluster) -> None:
+    flow = cluster.install(keyed)
+    outputs = LiveOutputs(lambda: cluster)
+    try:
+        with (
+            outputs.looked_at(flow.index, "totals") as totals,
+            outputs.looked_at(flow.index, "totals") as same,
+        ):
+            assert totals is same, "read once, however many pages look"
+            until(lambda: totals.version)
+            assert (told(totals)["epoch"], told(totals)["rows"]) == (-1, [])
+            flow.input("rows").insert([(1, 10), (2, 20)])
+            flow.seal(wait=True)
+            until(lambda: told(totals)["epoch"] == 0)
+            assert rows_of(totals) == Counter([("1", "10"), ("2", "20")])
+            flow.input("rows").insert([(1, 5)])
+            flow.input("rows").remove([(2, 20)])
+            flow.seal(wait=True)
+            until(lambda: told(totals)["epoch"] == 1)
+            assert rows_of(totals) == Counter([("1", "15")])
+            outputs_told = cluster.stats()[0]["dataflows"][flow.index]["outputs"]  # type: ignore[index,call-overload]
+            assert all(not each["readers"] for each in outputs_told)  # type: ignore[union-attr,index,call-overload]
+            # Another client lets workers forget what this has read already, and what it has not.
+            for epoch in range(2, 30):
+                flow.input("rows").insert([(epoch, 1)])
+                flow.seal(wait=True)
+                flow.output("totals").changes()
+                flow.output("totals").forget()
+            until(lambda: told(totals)["epoch"] == 29)
+            assert told(totals)["total"] == 29
+    finally:
+        flow.uninstall()
+    with outputs.looked_at(flow.index, "totals") as totals:
+        until(lambda: "was uninstalled" in str(told(totals)["error"]))
+
+
+def test_a_hundred_thousand_changes_a_second_are_merged_in_few_steps(cluster: timely.Cluster) -> None:
+    flow = cluster.install(keyed)
+    output = LiveOutput(lambda: cluster, flow.index, "rows")
+    try:
+        until(lambda: output.version)
+        keys = np.arange(20_000, dtype=np.int64)
+        before = None
+        for epoch in range(10):
+            table = pa.table({"key": keys, "value": np.full(len(keys), epoch, np.int64)})
+            flow.input("rows").insert(table)
+            if before is not None:
+                flow.input("rows").remove(before)
+            before = table
+            flow.seal(wait=True)
+        until(lambda: told(output)["epoch"] == 9)
+        shown = told(output, TableView("key", True))
+        assert shown["total"] == 20_000 and len(shown["rows"]) == 200  # type: ignore[arg-type]
+        assert shown["rows"][0] == ["19999", "9"]  # type: ignore[index]
+        assert output.version < 40, "by the time, not by the changes"
+        found = told(output, TableView(wanted="1999"))
+        assert found["matching"] == 12  # 1999, 11999, and 19990 to 19999
+        assert output.view(TableView("key"))[1] is output.view(TableView("key"))[1], (
+            "packed once for all pages"
+        )
+    finally:
+        output.close()
+        flow.uninstall()
+
+
+def test_an_output_that_is_too_large_is_said_to_be(
+    cluster: timely.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("timely.console.content.live_outputs.LIVE_ROWS_MAX", 5)
+    flow = cluster.install(keyed)
+    output = LiveOutput(lambda: cluster, flow.index, "rows")
+    try:
+        flow.input("rows").insert([(key, key) for key in range(4)])
+        flow.seal(wait=True)
+        until(lambda: told(output)["total"] == 4)
+        flow.input("rows").insert([(key, key) for key in range(4, 9)])
+        flow.seal(wait=True)
+        until(lambda: "9 rows" in str(told(output)["error"]))
+        assert told(output)["rows"] == []
+    finally:
+        output.close()
+        flow.uninstall()
+
+
+def test_records_come_as_they_do(cluster: timely.Cluster) -> None:
+    flow = cluster.install(word_count)
+    output = LiveOutput(lambda: cluster, flow.index, flow.outputs[0])
+    try:
+        flow.input("lines").insert(["a b a"])
+        flow.seal(wait=True)
+        until(lambda: told(output)["total"])
+        assert all(row[0] == "0" for row in told(output)["rows"])  # type: ignore[union-attr,index,call-overload,attr-defined]
+        flow.finish()
+        until(lambda: told(output)["epoch"])
+    finally:
+        output.close()
+        flow.uninstall()
+
+
+def test_there_are_so_many_live_outputs_and_what_is_left_is_closed(cluster: timely.Cluster) -> None:
+    outputs = LiveOutputs(lambda: cluster)
+    looked = [outputs.looked_at(number, "x") for number in range(LIVE_OUTPUTS_COUNT_MAX)]
+    for each in looked:
+        each.__enter__()
+    with pytest.raises(timely.MisuseError, match="close one of them"), outputs.looked_at(99, "x"):
+        pass
+    looked.pop().__exit__(None, None, None)
+    with outputs.looked_at(99, "x"):
+        pass
+    for each in looked:
+        each.__exit__(None, None, None)

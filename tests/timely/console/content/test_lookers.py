@@ -1,0 +1,30 @@
+"""Who waits is woken from any thread; what is packed is one line."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from timely.console.content.lookers import Lookers, packed
+
+
+def test_all_who_wait_are_woken_and_those_who_left_are_forgotten() -> None:
+    lookers = Lookers()
+
+    async def wait() -> None:
+        with lookers.joined() as first, lookers.joined() as second:
+            assert lookers.came.is_set() and len(lookers) == 2
+            threading.Thread(target=lookers.wake).start()
+            await asyncio.wait_for(asyncio.gather(first.wait(), second.wait()), 30)
+        assert len(lookers) == 0 and not lookers.came.is_set()
+
+    asyncio.run(wait())
+
+
+def test_one_line_of_ascii_whatever_the_text() -> None:
+    told = packed({"text": "a\nb\u2028\U0001f600\udc80", "n": 2**70})
+    assert told.isascii() and b"\n" not in told
+    with pytest.raises(ValueError, match="JSON"):
+        packed({"n": float("nan")})

@@ -1,0 +1,1 @@
+"""What the page shows, made of what workers tell."""

@@ -1,0 +1,208 @@
+"""Two answers of `cluster.stats()` as what a page shows: a *shape*, which changes when dataflows come and go,
+and a *frame* of numbers, which refers to the places of stages and connectors in the shape.
+
+All pages get the same bytes, so a frame is packed once, however many pages there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Final
+
+from ...client.reports.figures import DataflowFigures, Figures, StageFigures, Stats, figures
+from .findings import findings
+from .told import Entry, Json, entries, entry, epoch_or_none, number, text, whole
+
+__all__ = ["frame_of", "shape_of", "stage_of"]
+
+_NOTHING: Final[Entry] = {}
+
+_SHARES: Final = (0.5, 0.99)
+
+
+def shape_of(stats: Stats) -> dict[str, Json]:
+    """Return which dataflows there are, with their stages and connectors."""
+    return {str(index): _shape(flow) for index, flow in _flows(stats)}
+
+
+def _shape(flow: Entry) -> Json:
+    return {
+        "name": text(flow, "spec"),
+        "stages": [
+            {
+                "name": text(stage, "name"),
+                "loop": text(stage, "loop"),
+                "site": text(stage, "site"),
+                "keeps": bool(entries(stage, "arrangements")) or whole(stage, "trace_bytes") > 0,
+            }
+            for stage in entries(flow, "stages")
+        ],
+        "edges": [[whole(each, "source"), whole(each, "target")] for each in entries(flow, "connectors")],
+    }
+
+
+def frame_of(before: Stats, after: Stats, seconds: float, watched_seconds: float) -> dict[str, Json]:
+    """Return the numbers of the time between two answers, which lie so many seconds apart. Somebody has asked
+    for `watched_seconds`: what epochs before took is not known.
+    """
+    total = figures(before, after, seconds)
+    by_worker = [
+        figures([before[place]] if place < len(before) else [], [worker], seconds)
+        for place, worker in enumerate(after)
+    ]
+    return {
+        "seconds": seconds,
+        "workers": [asdict(worker) for worker in total.workers],
+        "flows": [
+            {
+                **_flow(before, after, total, by_worker, flow, seconds),
+                "latency": _latency(after, flow.dataflow, watched_seconds),
+            }
+            for flow in total.dataflows
+        ],
+    }
+
+
+def _flow(
+    before: Stats,
+    after: Stats,
+    total: Figures,
+    by_worker: Sequence[Figures],
+    flow: DataflowFigures,
+    seconds: float,
+) -> dict[str, Json]:
+    index = flow.dataflow
+    olds = [entry(entry(worker, "dataflows"), index) for worker in before]
+    news = [entry(entry(worker, "dataflows"), index) for worker in after]
+    stages = [stage for stage in total.stages if stage.dataflow == index]
+    shares = [[stage for stage in one.stages if stage.dataflow == index] for one in by_worker]
+    inputs, outputs = _inputs(news), _outputs(news)
+    return {
+        **asdict(flow),
+        "stages": _columns(stages, shares),
+        "edges": list(_edges(olds, news, seconds)),
+        "inputs": inputs,
+        "outputs": outputs,
+        "imports": [
+            {
+                "dataflow": whole(each, "dataflow"),
+                "export": text(each, "export"),
+                "epoch": whole(each, "epoch"),
+            }
+            for each in entries(_first(news), "imports")
+        ],
+        "findings": [asdict(each) for each in findings(flow, stages, shares, inputs, outputs)],
+    }
+
+
+def _latency(stats: Stats, dataflow: int, watched_seconds: float) -> list[Json]:
+    """Return within how many seconds after they were sealed half of the epochs were complete, and 99 % of
+    them. An output notes when it is complete as it is asked: so only epochs count that were sealed while
+    somebody has asked, and the figures are too large by up to the time between two questions.
+    """
+    longest: dict[int, float] = {}
+    for worker in stats:
+        for each in entries(entry(entry(worker, "dataflows"), dataflow), "epochs"):
+            match each:
+                case [int(epoch), float(sealed), float(complete)] if sealed <= watched_seconds:
+                    longest[epoch] = max(longest.get(epoch, 0.0), sealed - complete)
+    taken = sorted(longest.values())
+    return [round(taken[min(len(taken) - 1, int(share * len(taken)))], 4) for share in _SHARES if taken]
+
+
+def _columns(stages: Sequence[StageFigures], shares: Sequence[Sequence[StageFigures]]) -> Json:
+    """Return the figures of stages by their names, each a list in the order of the stages."""
+    return {
+        "busy": [round(stage.busy, 5) for stage in stages],
+        "skew": [round(stage.skew, 3) for stage in stages],
+        "rows": [round(stage.rows, 1) for stage in stages],
+        "waiting": [stage.waiting for stage in stages],
+        "kept": [stage.kept_bytes for stage in stages],
+        "kept_rows": [stage.kept_rows for stage in stages],
+        "busy_by": [[round(stage.busy, 5) for stage in share] for share in shares],
+    }
+
+
+def _edges(olds: Sequence[Entry], news: Sequence[Entry], seconds: float) -> Iterator[Json]:
+    """Yield [rows a second, rows since the start] of each connector, all workers together."""
+    for place in range(len(entries(_first(news), "connectors"))):
+        new = sum(_rows(flow, place) for flow in news)
+        old = sum(_rows(flow, place) for flow in olds)
+        yield [round(max(0, new - old) / seconds, 1), new]
+
+
+def _rows(flow: Entry, place: int) -> int:
+    connectors = entries(flow, "connectors")
+    return whole(connectors[place], "rows") if place < len(connectors) else 0
+
+
+def _inputs(news: Sequence[Entry]) -> list[dict[str, Json]]:
+    return [
+        {
+            "name": text(each, "name"),
+            "epoch": epoch_or_none(min(whole(at, "epoch") for at in _at(news, "inputs", place))),
+            "waiting": sum(whole(at, "rows_waiting") for at in _at(news, "inputs", place)),
+        }
+        for place, each in enumerate(entries(_first(news), "inputs"))
+    ]
+
+
+def _outputs(news: Sequence[Entry]) -> list[dict[str, Json]]:
+    outputs: list[dict[str, Json]] = []
+    for place, each in enumerate(entries(_first(news), "outputs")):
+        there = list(_at(news, "outputs", place))
+        complete = min(whole(at, "complete_before") for at in there)
+        readers: list[Json] = [
+            {"epoch": whole(reader, "epoch"), "silent": round(number(reader, "silent_seconds"), 2)}
+            for reader in entries(there[0], "readers")
+        ]
+        outputs.append({"name": text(each, "name"), "complete": epoch_or_none(complete), "readers": readers})
+    return outputs
+
+
+def _at(news: Sequence[Entry], name: str, place: int) -> Iterator[object]:
+    for flow in news:
+        listed = entries(flow, name)
+        if place < len(listed):
+            yield listed[place]
+
+
+def stage_of(stats: Stats, dataflow: int, stage: int) -> Json:
+    """Return all that is told of a stage, by worker: its counters, arrangements and readers; None if there is
+    no such stage.
+    """
+    shown: list[Json] = []
+    for worker in stats:
+        stages = entries(entry(entry(worker, "dataflows"), dataflow), "stages")
+        if not 0 <= stage < len(stages):
+            return None
+        shown.append({"worker": whole(worker, "worker"), "told": _plain(stages[stage])})
+    return shown
+
+
+def _plain(value: object) -> Json:
+    """Return a value as JSON has it: bytes and what else there may be as texts."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case dict():
+            return {str(name): _plain(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case _:
+            return str(value)
+
+
+def _flows(stats: Stats) -> Iterator[tuple[int, Entry]]:
+    """Yield the number of each dataflow, and what the first worker tells that has it."""
+    seen: set[int] = set()
+    for worker in stats:
+        for index in entry(worker, "dataflows"):
+            if isinstance(index, int) and index not in seen:
+                seen.add(index)
+                yield index, entry(entry(worker, "dataflows"), index)
+
+
+def _first(news: Sequence[Entry]) -> Entry:
+    return next((flow for flow in news if flow), _NOTHING)

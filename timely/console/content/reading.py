@@ -1,0 +1,37 @@
+"""Carries out a query of a page, which may only read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, cast
+
+from ...building.builders import load_function
+from ...client.cluster import Cluster
+from ...client.statements.results import SqlResult
+from ...limits import SHOWN_ROWS_MAX
+from .cells import columns_of, rows_of
+from .told import Json
+
+__all__ = ["answered"]
+
+_READS: Final = "differential.relational.statements.session:run_reads"
+
+
+def answered(cluster: Cluster, text: str, timeout: float) -> Json:
+    """Return the rows of the last statement of a text, as a page shows them. Raises `differential.SqlError`
+    if it is no SQL, or if a statement of it is not SELECT, EXPLAIN or SHOW: then none is carried out.
+    """
+    run = load_function(_READS, "SQL")
+    result = SqlResult("")
+    for result in cast("Iterator[SqlResult]", run(cluster, text, "spark", {}, timeout, "<prompt>")):  # noqa: B007
+        pass
+    if not result.has_rows:
+        return {"status": result.status, "columns": [], "rows": [], "total": 0, "matching": 0}
+    table = result.to_arrow()
+    return {
+        "status": result.status,
+        "columns": columns_of(table.schema),
+        "rows": rows_of(table.slice(0, SHOWN_ROWS_MAX)),
+        "total": table.num_rows,
+        "matching": table.num_rows,
+    }

@@ -1,0 +1,1 @@
+"""How the page is served: which requests pass, what they get, and at what pace."""

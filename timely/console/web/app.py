@@ -1,0 +1,177 @@
+"""What the page can ask for: files, events, and a few questions. Nothing of it changes the cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from ...client.session import Flow
+from ...errors import MisuseError, TimelyError
+from ...limits import CONSOLE_CALLS_MAX, CONSOLE_QUERY_BYTES_MAX, CONSOLE_QUERY_SECONDS_MAX
+from ..asking import ClusterWatch
+from ..content.frames import stage_of
+from ..content.live_outputs import LiveOutputs
+from ..content.lookers import packed
+from ..content.reading import answered
+from ..content.told import Json
+from ..content.views import TableView
+from .streams import EventStream, event, events_of
+
+__all__ = ["app_of"]
+
+_PAGE: Final = Path(__file__).parents[1] / "page"
+_BUSY: Final = "the console has as many calls under way as it may: try again in a moment"
+
+
+def app_of(watch: ClusterWatch) -> ASGIApp:
+    """Return the application for a cluster."""
+    answers = _Answers(watch)
+    return Starlette(
+        routes=[
+            Route("/", answers.page),
+            Route("/events", answers.events),
+            Route("/table", answers.table),
+            Route("/why", answers.why),
+            Route("/explain", answers.explain),
+            Route("/stage", answers.stage),
+            Route("/query", answers.query, methods=["POST"]),
+            Route("/metrics", answers.metrics),
+            Mount("/static", StaticFiles(directory=_PAGE)),
+        ]
+    )
+
+
+class _Answers:
+    def __init__(self, watch: ClusterWatch) -> None:
+        self._watch = watch
+        self._outputs = LiveOutputs(lambda: watch.cluster)
+        self._calls = 0
+
+    async def page(self, request: Request) -> Response:
+        return FileResponse(_PAGE / "index.html")
+
+    async def events(self, request: Request) -> ASGIApp:
+        return EventStream(lambda: events_of(self._watch))
+
+    async def table(self, request: Request) -> ASGIApp:
+        asked = request.query_params
+        dataflow, name = _whole(request, "dataflow"), asked.get("output", "")
+        view = TableView(
+            asked.get("sort", ""), asked.get("order") == "descending", asked.get("wanted", "")[:200]
+        )
+
+        async def events() -> AsyncIterator[bytes]:
+            try:
+                with self._outputs.looked_at(dataflow, name) as output, output.lookers.joined() as news:
+                    version = 0
+                    while True:
+                        news.clear()
+                        if output.version != version:
+                            version, told = await run_in_threadpool(output.view, view)
+                            yield event("table", told)
+                        with suppress(TimeoutError):
+                            await asyncio.wait_for(news.wait(), 10.0)
+                            continue
+                        yield b": still here\n\n"
+            except MisuseError as error:
+                yield event("refused", packed({"error": str(error)}))
+
+        return EventStream(events)
+
+    async def why(self, request: Request) -> Response:
+        epoch = _whole(request, "epoch") if "epoch" in request.query_params else None
+
+        def asks() -> Json:
+            report = self._flow(request).why(epoch)
+            return {
+                "text": str(report),
+                "epoch": report.epoch,
+                "is_complete": report.is_complete,
+                "reasons": [
+                    {
+                        "kind": reason.kind,
+                        "text": str(reason),
+                        "stage": reason.number,
+                        "is_first": reason.is_first,
+                        "workers": list(reason.workers),
+                        "site": reason.where or reason.site,
+                    }
+                    for reason in report.reasons
+                ],
+            }
+
+        return await self._called(asks)
+
+    async def explain(self, request: Request) -> Response:
+        def asks() -> Json:
+            flow = self._flow(request)
+            return {"text": flow.explain(analyze=True)}
+
+        return await self._called(asks)
+
+    async def stage(self, request: Request) -> Response:
+        dataflow, stage = _whole(request, "dataflow"), _whole(request, "stage")
+        return await self._called(lambda: stage_of(self._watch.stats(), dataflow, stage))
+
+    async def query(self, request: Request) -> Response:
+        text = bytearray()
+        async for part in request.stream():
+            text += part
+            if len(text) > CONSOLE_QUERY_BYTES_MAX:
+                return _error(f"a query has up to {CONSOLE_QUERY_BYTES_MAX >> 10} KiB", 413)
+        if request.headers.get("content-type", "").partition(";")[0] != "application/sql":
+            return _error("a query comes as application/sql", 415)
+        try:
+            query = text.decode()
+        except UnicodeDecodeError:
+            return _error("a query is text in UTF-8", 400)
+        return await self._called(lambda: answered(self._watch.cluster, query, CONSOLE_QUERY_SECONDS_MAX))
+
+    async def metrics(self, request: Request) -> Response:
+        try:
+            from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+            from prometheus_client.registry import CollectorRegistry
+
+            from ...metrics.collector import ClusterCollector
+        except ImportError as error:
+            return _error(f"{error}: pip install 'naiad[metrics]'", 501)
+        registry = CollectorRegistry()
+        registry.register(ClusterCollector(self._watch.stats))
+        text = await run_in_threadpool(generate_latest, registry)
+        return Response(text, headers={"content-type": CONTENT_TYPE_LATEST})
+
+    def _flow(self, request: Request) -> Flow:
+        return self._watch.cluster.flow(_whole(request, "dataflow"))
+
+    async def _called(self, asks: Callable[[], Json]) -> Response:
+        """Return what a call to the workers answers, as JSON; an error of it as its text."""
+        if self._calls >= CONSOLE_CALLS_MAX:
+            return _error(_BUSY, 503)
+        self._calls += 1
+        try:
+            return Response(packed(await run_in_threadpool(asks)), media_type="application/json")
+        except TimelyError as error:
+            return _error(str(error), 409)
+        finally:
+            self._calls -= 1
+
+
+def _whole(request: Request, name: str) -> int:
+    """Return a whole number that a request has; -1, which nothing has, for anything else."""
+    text = request.query_params.get(name, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else -1
+
+
+def _error(text: str, status: int) -> Response:
+    return Response(packed({"error": text}), status, media_type="application/json")
