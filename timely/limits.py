@@ -104,6 +104,18 @@ multiplicity.
 PICTURE_ROWS_MAX: Final = 10_000
 """Rows of an output that a notebook reads to show the first; of a larger one it shows the columns."""
 
+LIVE_ROWS_MAX: Final = 1_000_000
+"""Rows of an output that a live table keeps, to have the first of them in any order."""
+
+LIVE_SHOWN_ROWS_MAX: Final = 1_000
+"""Rows that a live table shows."""
+
+LIVE_CELLS_COUNT_MAX: Final = 20_000
+"""Cells that a live table shows: of many columns it shows fewer rows."""
+
+LIVE_SENT_BYTES_MAX: Final = 500_000
+"""What a live table sends to a notebook in a second; Jupyter's servers drop what is more than 1,000,000."""
+
 SYMBOLS_COUNT_MIN: Final = 1_000_000
 """Values in a worker's dictionary from which on it looks for values that nothing refers to any more."""
 

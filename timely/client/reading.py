@@ -36,6 +36,8 @@ from ..wire.arrow import int64s_of, to_pandas, to_polars
 from ..wire.requests import Describe, Progress, Read, Value
 from .installed import Installed
 from .other_spellings import OF_OUTPUTS, of_snapshot
+from .shown.live_rows import LiveRows, RowOrder
+from .shown.live_table import live_table
 from .shown.pictures import output_picture
 from .statements.drawing import drawn
 from .tables import accumulated, at_epoch, expanded, merged_changes, records_of, with_values
@@ -43,6 +45,7 @@ from .tables import accumulated, at_epoch, expanded, merged_changes, records_of,
 __all__ = ["FlowOutput", "epoch_of", "seconds_of"]
 
 _ROWS_SHOWN = 20
+_LIVE_ROWS_SHOWN = 50
 _SNAPSHOTS_MAX = 5
 _PICTURE_SECONDS = 1.0
 """How long a notebook waits for the rows that it shows of an output."""
@@ -56,7 +59,7 @@ class FlowOutput(Offered):
     records.
     """
 
-    _internal = frozenset({"complete_before_capped", "is_records"})
+    _internal = frozenset({"complete_before_capped", "has_ended", "is_records", "rows_kept"})
 
     def __init__(self, flow: Installed, name: str, description: str, schema: pa.Schema | None = None) -> None:
         self._flow = flow
@@ -272,6 +275,40 @@ class FlowOutput(Offered):
     def show(self, rows: int = _ROWS_SHOWN, *, timeout: float | None = None) -> None:
         """Print `snapshot()` as a table: up to so many rows, and how many there are."""
         print(drawn(self.snapshot(timeout=timeout), rows))  # noqa: T201
+
+    def live(
+        self,
+        rows: int = _LIVE_ROWS_SHOWN,
+        *,
+        order_by: str | None = None,
+        descending: bool = False,
+        key: str | Sequence[str] = (),
+    ) -> object:
+        """Return a table for a notebook that follows the output: the first rows by a column, and how many
+        there are. Cells that have changed are marked for a moment; a click on the head of a column sorts by
+        it.
+
+        `key`: the columns that tell which row a changed one was before, by default the first column. The
+        table has a position of its own, and a thread that reads; `close()`, and the end of the cluster, end
+        it. Needs anywidget: `pip install 'naiad[notebook]'`.
+        """
+        if self.schema is None:
+            raise MisuseError(f"output {self.name!r} has records, which are no table: follow() it")
+        order = None if order_by is None else RowOrder(order_by, bool(descending))
+        keys = (key,) if isinstance(key, str) else tuple(key)
+        live_rows = LiveRows(self.schema, index(rows), order, keys)
+        return live_table(FlowOutput(self._flow, self.name, self.description, self.schema), live_rows)
+
+    @property
+    def has_ended(self) -> bool:
+        """True if the dataflow, or its cluster, has ended, as far as this client knows."""
+        return bool(self._flow.end_text())
+
+    def rows_kept(self) -> int:
+        """Return about how many rows the workers keep of the collection; -1: some worker does not know."""
+        extent = Progress(self._flow.index, self.name, timeout_seconds=0.0, extent=True)
+        counts = [reply.integer("rows") for reply in self._flow.ask_all(extent)]
+        return -1 if min(counts) < 0 else sum(counts)
 
     @staticmethod
     def epoch_of(snapshot: pa.Table) -> int:

@@ -9,7 +9,15 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import Final, Protocol
 
-__all__ = ["ShownText", "cell_text", "html_or_text", "html_table", "html_text"]
+__all__ = [
+    "CELL_CHARACTERS_MAX",
+    "ROWS_SHOWN_MAX",
+    "ShownText",
+    "cell_text",
+    "html_or_text",
+    "html_table",
+    "html_text",
+]
 
 ROWS_SHOWN_MAX: Final = 20
 CELL_CHARACTERS_MAX: Final = 200

@@ -67,7 +67,7 @@ def test_clusters_say_what_to_write(name: str, said: str) -> None:
     with timely.connect(workers=1, embedded=True) as cluster:
         with pytest.raises(AttributeError, match=f"a cluster has no '{name}'.*{said}"):
             getattr(cluster, name)
-        assert not hasattr(cluster, "_repr_html_")
+        assert not hasattr(cluster, "_repr_latex_")
 
 
 def test_an_output_and_an_input_are_no_attributes_of_a_flow_but_named_as_what_they_are(flow: Flow) -> None:

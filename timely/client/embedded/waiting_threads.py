@@ -12,9 +12,9 @@ thread may do so as long as a dataflow has an activator.
 Which threads may make such a call? Those that have called this cluster before, and those that were started
 since it was made, since they may be about to. A thread that was there before and has never called, such as
 one of a notebook or of a debugger, does not count; nor does a thread in which a worker works, nor one that
-waits here itself, without a limit: if all threads that could bring something wait for one another, the last
-one gets an error. One thing nobody can know: that a thread waits for something else, such as the end of one
-that waits here.
+keeps a live table current (`only_reads`), nor one that waits here itself, without a limit: if all threads
+that could bring something wait for one another, the last one gets an error. One thing nobody can know: that a
+thread waits for something else, such as the end of one that waits here.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class WaitingThreads:
         return any(
             (thread.ident in self.callers or thread not in self._before)
             and thread.ident not in asleep
-            and not is_worker_thread(thread)
+            and not (is_worker_thread(thread) or getattr(thread, "only_reads", False))
             for thread in threading.enumerate()
             if thread.ident != threading.get_ident()
         )

@@ -20,7 +20,7 @@ from ..tables import InputForm
 __all__ = ["cluster_picture", "columns_of", "flow_picture", "output_picture", "table_picture"]
 
 
-class _Answering(Protocol):
+class _AnsweringWorkers(Protocol):
     """Workers that say what they are at; see `Workers`."""
 
     @property
@@ -33,7 +33,7 @@ class _Answering(Protocol):
         ...
 
 
-class _Output(Protocol):
+class _DescribedOutput(Protocol):
     """An output; see `FlowOutput`."""
 
     name: str
@@ -41,7 +41,7 @@ class _Output(Protocol):
     schema: pa.Schema | None
 
 
-def cluster_picture(title: str, workers: _Answering) -> str:
+def cluster_picture(title: str, workers: _AnsweringWorkers) -> str:
     """Return the dataflows of a cluster, with the last sealed epoch of each as worker 0 knows it."""
     if workers.end:
         return html_text(title)
@@ -60,7 +60,7 @@ def cluster_picture(title: str, workers: _Answering) -> str:
     return html_table(title, columns if rows else [], rows, note)
 
 
-def flow_picture(title: str, inputs: Sequence[InputForm], outputs: Sequence[_Output]) -> str:
+def flow_picture(title: str, inputs: Sequence[InputForm], outputs: Sequence[_DescribedOutput]) -> str:
     """Return the inputs and outputs of a dataflow with their columns. No worker is asked."""
     rows: list[tuple[str, str, str]] = [("input", form.name, form.description) for form in inputs]
     rows += [("output", output.name, output.description) for output in outputs]
