@@ -314,11 +314,15 @@ class Schema(Offered):
     def __str__(self) -> str:
         return ", ".join(str(column) for column in self.columns)
 
+    @cached_property
+    def _by_name(self) -> dict[str, Column]:
+        return {column.name: column for column in self.columns}
+
     def __getitem__(self, name: str) -> Column:
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise self._missing(name)
+        column = self._by_name.get(name)
+        if column is None:
+            raise self._missing(name)
+        return column
 
     def __contains__(self, name: object) -> bool:
         return name in self._offsets

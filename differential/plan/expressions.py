@@ -78,6 +78,8 @@ def pairs_of(data: Sequence[object]) -> tuple[tuple[str, str], ...]:
 
 def expr_data(expr: Expr) -> list[object]:
     """Return `expr` as entries."""
+    if not isinstance(expr, Operation):
+        return [_entry(expr, [])]
     entries: list[list[object]] = []
     numbers: dict[bytes, int] = {}
     numbers_by_id: dict[int, int] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from functools import reduce
 from typing import Final, NamedTuple
 
@@ -11,6 +11,7 @@ from ...expressions.expression import ColumnRef, Expr, LiteralValue, Operation
 
 __all__ = [
     "STRONG",
+    "Equalities",
     "Equality",
     "all_of_them",
     "conjuncts",
@@ -137,6 +138,27 @@ def equality_between(condition: Expr, left: Set[str], right: Set[str]) -> Equali
     if other <= left and one <= right:
         return Equality(parts.right, parts.left, parts.is_null_safe)
     return None
+
+
+class Equalities:
+    """The equalities among conditions, by the columns that they name: a query of many tables asks often which
+    connect two of them.
+    """
+
+    def __init__(self, conditions: Sequence[Expr]) -> None:
+        self._conditions = conditions
+        self._places: dict[str, list[int]] = {}
+        for place, condition in enumerate(conditions):
+            if _equality(condition) is not None:
+                for name in condition.columns():
+                    self._places.setdefault(name, []).append(place)
+
+    def between(self, left: Set[str], right: Collection[str]) -> list[Equality]:
+        """Return those of an expression over `left`, and one over `right`, in the order of the conditions."""
+        places = {place for name in right for place in self._places.get(name, ())}
+        others = frozenset(right)
+        pairs = (equality_between(self._conditions[place], left, others) for place in sorted(places))
+        return [each for each in pairs if each is not None]
 
 
 def _equality(condition: Expr) -> Equality | None:

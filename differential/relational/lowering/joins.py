@@ -30,6 +30,7 @@ from ..algebra.relations import ApplyOf, JoinOf, PeriodOf, Relation, Selection
 from .applies import filtered_by, part_of
 from .conditions import (
     STRONG,
+    Equalities,
     Equality,
     all_of_them,
     conjuncts,
@@ -81,13 +82,11 @@ def joined(lower: Lowers, relation: Relation, domain: Domain | None) -> Collecti
     if domain is not None:
         cluster.parts.append(domain.rows)
     _gather(lower, relation, domain, cluster)
+    columns = [frozenset(part.schema.names) for part in cluster.parts]
     cluster.conditions += [
-        each
-        for condition in cluster.conditions
-        for part in cluster.parts
-        for each in implied(condition, frozenset(part.schema.names))
+        each for condition in cluster.conditions for names in columns for each in implied(condition, names)
     ]
-    strengths = [strength(frozenset(part.schema.names), cluster.conditions) for part in cluster.parts]
+    strengths = [strength(names, cluster.conditions) for names in columns]
     waiting = _put_off(cluster, strengths) if domain is None else []
     parts = [_reduced(lower, part, cluster) for part in cluster.parts]
     strengths = [
@@ -142,14 +141,18 @@ def _absorb(lower: Lowers, parts: list[Collection], strengths: list[int], cluste
     """
     number = len(parts) - 1
     while number > 0 and len(parts) > 2:
+        if strengths[number] < STRONG:
+            number -= 1
+            continue
+        equalities = Equalities(cluster.conditions)
+        names = [frozenset(part.schema.names) for part in parts]
         near = [
             other
             for other in range(len(parts))
-            if other != number and _equalities(parts[other], parts[number], cluster.conditions)
+            if other != number and equalities.between(names[other], names[number])
         ]
         other = near[0] if len(near) == 1 else None
-        is_next = other and strengths[0] and _equalities(parts[0], parts[other], cluster.conditions)
-        if strengths[number] < STRONG or other is None or is_next:
+        if other is None or (other and strengths[0] and equalities.between(names[0], names[other])):
             number -= 1
             continue
         parts[other] = _reduced(lower, _with(parts[other], parts[number], cluster), cluster)
@@ -244,22 +247,17 @@ def _reduced(lower: Lowers, rows: Collection, cluster: _JoinCluster) -> Collecti
     return rows
 
 
-def _equalities(rows: Collection, part: Collection, conditions: Sequence[Expr]) -> list[Equality]:
-    names, others = frozenset(rows.schema.names), frozenset(part.schema.names)
-    equalities = (equality_between(each, names, others) for each in conditions)
-    return [each for each in equalities if each is not None]
-
-
 def _next(
     rows: Collection, parts: Sequence[Collection], strengths: Sequence[int], conditions: Sequence[Expr]
 ) -> int:
     """Return the place of the part to be joined next."""
+    equalities, names = Equalities(conditions), frozenset(rows.schema.names)
 
     def worth(number: int) -> tuple[bool, bool, int, int, int]:
-        equalities = _equalities(rows, parts[number], conditions)
-        keys = frozenset(each.right.name for each in equalities if isinstance(each.right, ColumnRef))
-        is_one = bool(equalities) and has_key(parts[number].node, keys)
-        return bool(equalities), is_one, len(equalities), strengths[number], -number
+        pairs = equalities.between(names, parts[number].schema.names)
+        keys = frozenset(each.right.name for each in pairs if isinstance(each.right, ColumnRef))
+        is_one = bool(pairs) and has_key(parts[number].node, keys)
+        return bool(pairs), is_one, len(pairs), strengths[number], -number
 
     return max(range(len(parts)), key=worth)
 

@@ -153,7 +153,7 @@ class RelationLowering:
     def _combined(self, relation: SetOperation, domain: Domain | None) -> Collection:
         outer = () if domain is None else domain.names
         sides = []
-        for side in relation.inputs:
+        for side in _united(relation):
             rows = self.carrying(side, domain)
             columns: dict[str, Expr] = {name: col[name] for name in outer}
             for attribute, name in zip(relation.attributes, side.names, strict=True):
@@ -161,10 +161,11 @@ class RelationLowering:
                     attribute.type.or_null(rows.schema[name].type.nullable)
                 )
             sides.append(rows.select(**columns))
-        left, right = _same_types(sides)
+        left, *others = _same_types(sides)
         if relation.kind == "union":
-            both = left.concat(right)
-            return both if relation.is_all else both.distinct()
+            rows = left.concat(*others)
+            return rows if relation.is_all else rows.distinct()
+        (right,) = others
         if relation.kind == "except":
             return left.except_all(right) if relation.is_all else left.subtract(right)
         return left.intersect_all(right) if relation.is_all else left.intersect(right)
@@ -224,6 +225,25 @@ def _placed(relation: Relation) -> Iterator[None]:
         if relation.site == UNKNOWN_SITE:
             raise
         raise SqlError(f"{relation.site}: {str(error).partition(chr(10))[0]}") from None
+
+
+def _united(relation: SetOperation) -> list[Relation]:
+    """Return the sides of a set operation; of a UNION those of the UNIONs in it, too, which give the same
+    rows of the same types. One concat of many costs less than many of two, one above the other.
+    """
+    if relation.kind != "union":
+        return [*relation.inputs]
+    sides: list[Relation] = []
+    waiting: list[Relation] = [relation]
+    while waiting:
+        top = waiting.pop()
+        if isinstance(top, SetOperation) and top.kind == "union" and (top.is_all or not relation.is_all):
+            types = zip(top.attributes, relation.attributes, strict=True)
+            if all(mine.type.not_null() == theirs.type.not_null() for mine, theirs in types):
+                waiting += reversed(top.inputs)
+                continue
+        sides.append(top)
+    return sides
 
 
 def _same_types(parts: list[Collection]) -> list[Collection]:

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from timely.user_code.call_site import at_site
+
 from ...columns.schema import Schema
 from ...errors import ExpressionError
 from ...expressions.expression import ColumnRef
@@ -75,7 +77,8 @@ class QueryReader:
             named = self._with(node.args["with_"], outer, named)
         before, self._named = self._named, named
         try:
-            return self._query(node, outer, named)
+            with at_site([self._text.site(node)]):
+                return self._query(node, outer, named)
         finally:
             self._named = before
 

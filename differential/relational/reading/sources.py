@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from sqlglot import exp
 
@@ -33,6 +33,10 @@ from .expressions.values import Value, computed, met
 from .texts import SqlText, children_of
 
 __all__ = ["NamedRelation", "NamedRelations", "Queries", "Sources", "renamed"]
+
+
+_TABLES_MAX: Final = 256
+"""Tables in one FROM. Planning takes a second or two for so many, and with their square."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,13 @@ class Sources:
         self._text.parts_of(clause, "this")
         outcome = self._item(clause.this, outer, named)
         before: list[_From] = []
-        for join in children_of(node, "joins"):
+        joins = children_of(node, "joins")
+        if len(joins) >= _TABLES_MAX:
+            raise self._text.error(
+                joins[_TABLES_MAX - 1].this,
+                f"FROM has {len(joins) + 1:,} tables, and {_TABLES_MAX} may be joined: make a view of some",
+            )
+        for join in joins:
             if set(_parts(join)) == {"this"} and not isinstance(join.this, exp.Lateral | exp.Unnest):
                 before.append(outcome)  # a comma binds less than any JOIN
                 outcome = self._item(join.this, outer, named)

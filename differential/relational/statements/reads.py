@@ -21,11 +21,12 @@ from timely.client.reading import FlowOutput
 from timely.client.reports.figures import StageFigures, figures
 from timely.client.session import Flow
 from timely.client.statements.results import SqlChanges
-from timely.errors import TimelyError
+from timely.errors import GraphError, TimelyError
 from timely.wire.requests import Uninstall
 
 from ...columns.client_tables import declared_schema
 from ...columns.schema import Schema
+from ...errors import ExpressionError, SchemaError
 from .catalogue import CatalogueEntry, RunningDataflows
 from .queries import ReadQuery, SortedBy
 
@@ -136,7 +137,10 @@ class StatementReads:
 
         # A durable cluster knows dataflows by their names, so each query has one of its own.
         build.__name__ = build.__qualname__ = f"{what} {uuid4().hex[:8]}"
-        return self._cluster.install(build), through
+        try:
+            return self._cluster.install(build), through
+        except (GraphError, SchemaError, ExpressionError) as error:  # found as stages are made
+            raise query.text.error(query.node, str(error).partition("\n")[0]) from None
 
     def _began(self, flow: Flow, through: int) -> FlowOutput:
         """Return the output of a query once it has an answer. It begins with the last epoch that all it reads

@@ -12,10 +12,10 @@ from timely.client.cluster import Cluster
 from timely.client.reports.figures import StageFigures
 from timely.client.session import Flow
 from timely.client.statements.results import SqlChanges, SqlResult
-from timely.errors import MisuseError
+from timely.errors import GraphError, MisuseError
 
 from ...collections.sources import input as input_of
-from ...errors import SqlError
+from ...errors import ExpressionError, SchemaError, SqlError
 from .catalogue import RunningDataflows
 from .queries import ReadQuery
 from .reads import StatementReads
@@ -191,7 +191,10 @@ class _Session:
     def _installed(self, build: object, name: str, step: ScriptStep) -> Flow:
         """Install a table or view; raise SqlError if another client has made one of that name meanwhile."""
         build.__name__ = build.__qualname__ = name  # type: ignore[attr-defined]  # it is a function
-        flow = self._cluster.install(build)  # type: ignore[arg-type]
+        try:
+            flow = self._cluster.install(build)  # type: ignore[arg-type]
+        except (GraphError, SchemaError, ExpressionError) as error:
+            raise step.piece.error(str(error).partition("\n")[0]) from None
         self._running.add(flow)
         if self._cluster.addresses or not self._cluster.is_durable:
             self._running.look()

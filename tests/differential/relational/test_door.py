@@ -147,6 +147,11 @@ TEXTS = {
         "select a, sum(b) over (partition by a order by a range between 1 preceding and 2 following) as s, "
         "count(b) over (partition by a order by a desc range between 2 preceding and 1 preceding) as n from t"
     ),
+    "a text that is never there": (
+        "select upper(u.s) || 'x' as x from t left join u on null where 'a' <> u.s"
+    ),
+    "many unions": " union all ".join(f"select a + {n} as x, s from t" for n in range(30))
+    + " union select b, s from t union all select b, null from t",
     "qualify": (
         "select a, b from t qualify row_number() over (partition by a order by b desc nulls last, "
         "s) = 1"

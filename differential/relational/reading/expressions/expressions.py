@@ -167,12 +167,17 @@ def _junction(op: type[exp.Expression], make: Callable[[Expr, Expr], Expr]) -> _
             else:
                 parts.append(top)
         values = [reader.truth(part, stage) for part in parts]
-        while len(values) > 1:
-            pairs = [values[at : at + 2] for at in range(0, len(values), 2)]
-            values = [pair[0] if len(pair) == 1 else computed(make, *pair) for pair in pairs]
-        return values[0]
+        return _balanced(make, values)
 
     return read
+
+
+def _balanced(make: Callable[[Expr, Expr], Expr], values: list[Value]) -> Value:
+    """Return a chain of an operator as a balanced tree."""
+    while len(values) > 1:
+        pairs = [values[at : at + 2] for at in range(0, len(values), 2)]
+        values = [pair[0] if len(pair) == 1 else computed(make, *pair) for pair in pairs]
+    return values[0]
 
 
 def _not(reader: Expressions, node: exp.Expression, stage: Stage) -> Value:
@@ -281,9 +286,8 @@ def _in(reader: Expressions, node: exp.Expression, stage: Stage) -> Value:
         outcome = computed(lambda expr: expr.is_in(constants), value)
     else:
         pairs = [computed(lambda a, b: a == b, value, each) for each in entry]
-        outcome = pairs[0] if pairs else computed(lambda expr: expr.is_null() & lit(False), value)
-        for pair in pairs[1:]:
-            outcome = computed(lambda a, b: a | b, outcome, pair)
+        pairs = pairs or [computed(lambda expr: expr.is_null() & lit(False), value)]
+        outcome = _balanced(lambda a, b: a | b, pairs)
     if len(entry) < len(others):
         outcome = computed(lambda a, b: a | b, outcome, Value(lit(None, "bool"), boolean.or_null()))
     return outcome

@@ -160,6 +160,6 @@ def common_type(values: Sequence[Value]) -> tuple[ColumnType, bool]:
         return values[0].type.or_null(), True
     typed = alike(values)
     outcome = typed[0]
-    for each in typed[1:]:
-        outcome = computed(lambda a, b: a.fill_null(b), outcome, each)
+    for each in typed[1:]:  # the type alone: the values may be many
+        outcome = Value(col["x"], computed(lambda a, b: a.fill_null(b), outcome, each).type)
     return outcome.type.not_null().or_null(any(each.type.nullable for each in typed)), False

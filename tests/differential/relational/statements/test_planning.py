@@ -78,6 +78,10 @@ WRONG = {
     "subscribe": "1:1: SUBSCRIBE: something is missing behind it",
     "explain analyze t": "1:17: t is no view",
     "explain insert into t values (1, 'x')": "1:9: ",
+    "select t.a from t"
+    + ", u" * 256: "1:785: FROM has 257 tables, and 256 may be joined: make a view of some",
+    "select t.a from t" + " union all select a from t" * 1_000: "1:",
+    "select a from t where a in (" + "1, " * 20_000 + "nope)": "1:60029: there is no column nope",
     "select 'x": "1:8: what begins with ' has no end",
     "": "1:1: there is no statement",
     "select " + "(" * 5_000 + "1" + ")" * 5_000: "1:1: is nested too deeply",
