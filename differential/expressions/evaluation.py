@@ -19,7 +19,7 @@ from differential.columns.rows import decode_rows
 from differential.columns.schema import Schema
 from differential.columns.symbols.table import SymbolTable
 from differential.columns.wide.wide_words import split_value
-from differential.errors import FailingRows, RowError
+from differential.errors import FailingRows, RowError, UnknownSymbolError
 from differential.expressions.arithmetic.decimals import (
     arithmetic,
     comparison,
@@ -435,6 +435,9 @@ def _folded(compiled: CompiledExpression) -> CompiledExpression:
         values, valid = compiled.run(np.empty((0, 1), dtype=np.int64))
     except RowError:
         # It fails in every row that reaches it; a `when` may make sure that none does.
+        return compiled
+    except UnknownSymbolError:
+        # No row reaches it: a column that is null in all rows has a value behind a filter that takes none.
         return compiled
     shape = (2, 1) if compiled.type.is_wide else ()
     return constant(compiled.type, values.reshape(shape), None if valid is None else valid.reshape(()))

@@ -24,7 +24,7 @@ from progress.times.path_summary import PathSummary
 from progress.times.timestamp import TimeShape
 
 from ..failure import text_of
-from ..limits import NOTE_CHARS_MAX, PORTS_MAX, STAGES_MAX
+from ..limits import NAME_CHARS_MAX, NOTE_CHARS_MAX, PORTS_MAX, STAGES_MAX
 from ..operators.capture import CaptureVertex, RecordsOut
 from ..operators.captured.capture_folder import folder_name
 from ..operators.captured.replaying import ReplaysFrom
@@ -327,6 +327,10 @@ class Dataflow(Offered, Declarations):
         never leads to anything here. Without an entry: at the same time.
         """
         _check_parts(name, vertex, feeds)
+        if (
+            _is_ours(vertex) and isinstance(name, str) and len(name) > NAME_CHARS_MAX
+        ):  # it tells what an operator computes
+            name = f"{name[: NAME_CHARS_MAX - 1]}…"
         _check_count(f"stage {name!r:.80}: `outputs`", outputs)
         for feed in feeds:
             _check_count(f"stage {name!r:.80}: the port of a feed", feed.port)
