@@ -25,7 +25,8 @@ from documents import (
     run_document,
     starts_spark,
 )
-from forked_workers import CAN_FORK, Nurseries
+from forked_processes import CAN_FORK
+from forked_workers import Nurseries
 from house import ROOT
 from shared_sessions import DOCUMENTS_WITH_SPARK
 

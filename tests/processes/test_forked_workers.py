@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-import forked_workers
+import forked_processes
 import pytest
 from forked_workers import Nurseries
 
@@ -26,7 +26,7 @@ from timely.worker.settings import WorkerSettings, local_settings
 Start = Callable[[Mapping[str, str]], subprocess.Popen[str]]
 
 
-@pytest.fixture(params=["by command", "forked"] if forked_workers.CAN_FORK else ["by command"])
+@pytest.fixture(params=["by command", "forked"] if forked_processes.CAN_FORK else ["by command"])
 def start(
     request: pytest.FixtureRequest, _nurseries: Nurseries, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Start]:
@@ -86,7 +86,7 @@ def test_forked_are_also_those_of_a_process_that_has_a_spark(
     """A session leaves variables of its own behind."""
     monkeypatch.setattr(_nurseries, "first", 0)
     with _nurseries.start({**os.environ, "SPARK_BUFFER_SIZE": "65536"}) as process:
-        assert isinstance(process, forked_workers.Forked) == forked_workers.CAN_FORK
+        assert isinstance(process, forked_processes.Forked) == forked_processes.CAN_FORK
         assert process.stdin is not None
         process.stdin.close()
 
@@ -109,7 +109,7 @@ sys.exit("it is broken")
 """
 
 
-@pytest.mark.skipif(not forked_workers.CAN_FORK, reason="nothing can be forked here")
+@pytest.mark.skipif(not forked_processes.CAN_FORK, reason="nothing can be forked here")
 def test_programs_print_and_end_as_by_their_command(_nurseries: Nurseries, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     (tmp_path / "own.py").write_text("number = 7\n")
@@ -138,7 +138,7 @@ with timely.connect(workers=2) as cluster:
 """
 
 
-@pytest.mark.skipif(not forked_workers.CAN_FORK, reason="nothing can be forked here")
+@pytest.mark.skipif(not forked_processes.CAN_FORK, reason="nothing can be forked here")
 def test_what_forked_programs_start_is_forked(_nurseries: Nurseries, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(STARTS)
     forked = _nurseries.program([str(tmp_path / "program.py")], dict(os.environ), tmp_path)
@@ -149,12 +149,12 @@ def test_folds_print_and_end_as_by_their_command(_nurseries: Nurseries, tmp_path
     command = ["-m", "timely.durable", "fold", str(tmp_path)]
     by_command = _nurseries.by_command.python(command, os.environ)
     forked = _nurseries.python(command, os.environ)
-    assert isinstance(forked, forked_workers.Forked) == forked_workers.CAN_FORK
+    assert isinstance(forked, forked_processes.Forked) == forked_processes.CAN_FORK
     assert forked.communicate() == by_command.communicate()
     assert forked.returncode == by_command.returncode == 1
 
 
-@pytest.mark.skipif(not forked_workers.CAN_FORK, reason="nothing can be forked here")
+@pytest.mark.skipif(not forked_processes.CAN_FORK, reason="nothing can be forked here")
 def test_programs_that_take_too_long_can_be_killed(_nurseries: Nurseries, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(
         "import time\nprint('begun', flush=True)\nopen('begun', 'x')\ntime.sleep(600)\n"

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from fresh_processes import python
 from house import ROOT
 
 import progress.compiled.cache_folder as module
@@ -144,22 +145,17 @@ def run(
 ) -> tuple[str, str]:
     """What a fresh process writes to both streams; with the cache in `place` unless another one is named."""
     inherited = {name: value for name, value in os.environ.items() if name not in without}
-    done = subprocess.run(
-        [*prefix, sys.executable, "-c", program],
-        env={
-            **inherited,
-            "PYTHONPATH": os.pathsep.join([str(path), str(place)]),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "NAIAD_CACHE": str(place / "cache"),
-            **environment,
-        },
-        cwd=place,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout, done.stderr
+    variables = {
+        **inherited,
+        "PYTHONPATH": os.pathsep.join([str(path), str(place)]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "NAIAD_CACHE": str(place / "cache"),
+        **environment,
+    }
+    process = python(program, variables, place, prefix)
+    printed, errors = process.communicate()
+    assert process.returncode == 0, errors
+    return printed, errors
 
 
 def is_said_once(said: str) -> bool:
@@ -374,14 +370,16 @@ def test_a_dataflow_answers_with_damaged_files(place: Path, seed: int) -> None:
     here = cache_folder()
     assert here is not None
     run(place, FLOW, NAIAD_CACHE=os.environ.get("NAIAD_CACHE", ""))
-    used = [each for each in here.iterdir() if time.time() - each.stat().st_mtime < 2 * 86_400]
     (place / "cache" / "kernels").mkdir(parents=True)
-    for each in used:
-        shutil.copy(each, place / "cache" / "kernels")
+    for each in here.iterdir():
+        age(Path(shutil.copy(each, place / "cache" / "kernels")), 2)
     assert run(place, FLOW)[0] == "0"
+    # What a process reads it marks. What that is made of is damaged as well, for it could be linked anew.
+    used = [each for each in files(place) if time.time() - each.stat().st_mtime < 86_400]
+    kernels = {each.name.partition("-")[0] for each in random_number.sample(used, len(used) // 10)}
     whole = [each for each in files(place) if each.is_file()]
-    # Of some hundred files: each kind of damage strikes several. What is damaged is compiled anew.
-    done = [damage(each, random_number) for each in whole if random_number.random() < 0.1]
+    struck = [each for each in whole if each.name.partition("-")[0] in kernels]
+    done = [damage(each, random_number) for each in struck]
     assert run(place, FLOW)[0] != "0", done
     assert run(place, FLOW)[0] == "0", done
 

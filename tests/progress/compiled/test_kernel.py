@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from fresh_processes import python
 
 from progress.compiled.kernel import COMPILE_NOTICE
 
@@ -58,14 +59,13 @@ def run(folder: Path, program: str = PROGRAM, **environment: str) -> tuple[str, 
     """Run a program in a fresh process beside the two modules; what it writes to both streams."""
     path = os.pathsep.join([str(ROOT), str(folder)])
     kept = {name: value for name, value in os.environ.items() if name != "NAIAD_CHECK_BOUNDS"}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**kept, "PYTHONPATH": path, "NAIAD_CACHE": str(folder / "cache"), **environment},
-        capture_output=True,
-        text=True,
-        check=True,
+    process = python(
+        program, {**kept, "PYTHONPATH": path, "NAIAD_CACHE": str(folder / "cache"), **environment}, Path.cwd()
     )
-    return done.stdout, done.stderr
+    printed, errors = process.communicate()
+    if process.returncode != 0:
+        raise subprocess.CalledProcessError(process.returncode, program, printed, errors)
+    return printed, errors
 
 
 def test_the_first_process_says_once_that_it_compiles_and_the_second_need_not(folder: Path) -> None:
