@@ -78,16 +78,17 @@ def _of_work(stages: Sequence[StageFigures], shares: Sequence[Sequence[StageFigu
         by_worker = [share[place].busy if place < len(share) else 0.0 for share in shares]
         most = max(by_worker, default=0.0)
         if len(by_worker) > 1 and most >= _UNEVEN_BUSY and stage.skew >= _UNEVEN_SKEW:
-            what = "A key has most rows"
+            worker, share = by_worker.index(most), most / sum(by_worker)
+            what = "A key has most rows, or rows come to one worker only"
             if stage.name.startswith("join"):
-                what = "A join: balance='auto' may pay"
+                what = "A key has most rows: balance='auto' may pay"
             elif stage.name.startswith("input "):
                 what = "Rows enter at one worker: larger insertions are spread"
             yield Finding(
                 "uneven",
                 stage.stage,
-                f"{stage.name}: worker {by_worker.index(most)} has {most / sum(by_worker):.0%} of its work",
-                f"{what}: docs/skew.md says what helps.",
+                f"{stage.name} takes {most:.0%} of worker {worker}'s time, {share:.0%} of all work in it",
+                f"{what}. docs/skew.md says what helps.",
             )
         elif most >= _BUSY_SHARE:
             yield Finding(

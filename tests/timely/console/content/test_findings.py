@@ -37,7 +37,7 @@ def test_a_worker_that_does_most_is_found_with_advice_for_what_the_stage_is() ->
         stage = replace(uneven, name=name)
         shares = [[replace(stage, busy=0.02)], [replace(stage, busy=0.48)]]
         (found,) = findings(FLOW, [stage], shares, [], [])
-        assert "worker 1 has 96%" in found.text and word in found.advice and found.stage == 1
+        assert "worker 1's time, 96% of all" in found.text and word in found.advice and found.stage == 1
 
 
 def test_rows_that_wait_are_found_if_it_is_late_or_they_are_many() -> None:
