@@ -83,7 +83,7 @@ HOLDS_NO_WORDS = {
     "Block": "_line _memory",
     "BoundedJoinMachine": "_tests projections",
     "BoundedJoinVertex": "_tests",
-    "CaptureVertex": "_complete_before _forgotten _kept_from _ports completions digests places",
+    "CaptureVertex": "_complete_before _forgotten _kept_from _ports digests moves places",
     "CheckedMachine": "_changes _guards",
     "RoundMessage": "moved symbol_words vote",
     "_FeedingVertex": "held",

@@ -40,6 +40,7 @@ from ..wire.requests import Describe, Hello, Install, Replace, Reply, Shutdown, 
 from .installed import PATIENCE_SECONDS, Workers, after_work, to_all
 from .other_spellings import OF_CLUSTERS
 from .queries import query_of
+from .reports.epoch_lists import with_epoch_lists
 from .reports.served import Console
 from .reports.why import at_work
 from .session import Flow
@@ -331,7 +332,7 @@ class Cluster(Spelled):
         Of its loops (as a table: `Flow.iterations`): `dataflows.loops.name`, `dataflows.loops.rounds`.
         """
         replies = self._workers.ask_members(to_all(Stats()))
-        return [reply.values for reply in replies]
+        return [with_epoch_lists(reply.values) for reply in replies]
 
     def at_work(self) -> list[str]:
         """Return a line for each worker that is in a long call, or does not answer: a stopped process, a slow

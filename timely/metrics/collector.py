@@ -18,7 +18,6 @@ from prometheus_client.registry import Collector
 from ..client.reports.figures import DataflowFigures, Figures, Stats, figures
 from ..errors import TimelyError
 from ..wire.requests import Value
-from .epochs import epoch_seconds, reader_lags, rows_at_inputs
 
 __all__ = ["ClusterCollector"]
 
@@ -63,7 +62,7 @@ class ClusterCollector(Collector):
         yield _up(1)
         by_worker = [figures([], [worker], 1.0) for worker in stats]  # totals since the start
         yield from _of_workers(stats, by_worker)
-        yield from _of_dataflows(stats, figures([], stats, 1.0).dataflows)
+        yield from _of_dataflows(figures([], stats, 1.0).dataflows)
         yield from _of_dataflows_by_worker(by_worker)
         if self._has_stages:
             yield from _of_stages(by_worker)
@@ -100,7 +99,7 @@ def _of_workers(stats: Stats, by_worker: Sequence[Figures]) -> Iterator[Metric]:
     yield from (info, cpu, memory, kernels, messages)
 
 
-def _of_dataflows(stats: Stats, flows: Sequence[DataflowFigures]) -> Iterator[Metric]:
+def _of_dataflows(flows: Sequence[DataflowFigures]) -> Iterator[Metric]:
     opened = GaugeMetricFamily("naiad_epoch_open", "The first epoch that is open at an input", labels=_FLOW)
     complete = GaugeMetricFamily(
         "naiad_epoch_complete", "The first epoch that is not complete at all outputs", labels=_FLOW
@@ -126,11 +125,11 @@ def _of_dataflows(stats: Stats, flows: Sequence[DataflowFigures]) -> Iterator[Me
             complete.add_metric(labels, flow.complete_before)
         behind.add_metric(labels, flow.behind_epochs)
         lag.add_metric(labels, flow.behind_seconds)
-        for share, taken in epoch_seconds(stats, flow.dataflow):
+        for share, taken in flow.epoch_seconds:
             seconds.add_metric([*labels, str(share)], taken)
-        for name, rows in rows_at_inputs(stats, flow.dataflow):
+        for name, rows in flow.input_rows.items():
             waiting.add_metric([*labels, name], rows)
-        for name, epochs in reader_lags(stats, flow.dataflow):
+        for name, epochs in flow.reader_lags.items():
             readers.add_metric([*labels, name], epochs)
     yield from (opened, complete, behind, lag, seconds, waiting, readers)
 

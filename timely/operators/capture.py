@@ -25,7 +25,7 @@ from ..wire.claims import shown
 from ..wire.frames.record_values import VALUES, pack_value
 from ..wire.frames.table_batch import TableBatch
 from .failures import FAILURES_PORT, FailureLog
-from .outputs.completions import Completions
+from .outputs.moves import Moves
 from .outputs.output_digests import OutputDigests, hash_of, wrapped
 from .outputs.output_log import OlderChanges, OlderVersion, OutputLog, check_kept
 from .outputs.pieces import Cut, PieceRequest
@@ -230,7 +230,8 @@ class CaptureVertex(Vertex):
         self.failures = failures
         """The log that knows which epochs have no answer, and why; None: all have one."""
         self.places = ReaderPositions()
-        self.completions = Completions()
+        self.moves = Moves()
+        """When it found more epochs complete."""
         self.digests: OutputDigests | None = None
         """What a restart must give again; None: nobody checks."""
         self._complete_before = 0
@@ -284,7 +285,7 @@ class CaptureVertex(Vertex):
                 self.failures.complete(epoch)
             self._log.complete(epoch)
             self._complete_before = epoch  # last: nobody may read an epoch that the log fails to complete
-            self.completions.moves.append((epoch, monotonic()))
+            self.moves.note(epoch, monotonic())
         if self._awaited is not None and epoch >= self._awaited.epoch:
             older, self._awaited = self._awaited, None
             self._take_over_again(older)
@@ -323,7 +324,7 @@ class CaptureVertex(Vertex):
                 self.failures.complete(epoch)
             self._log.note_complete(epoch)
             self._complete_before = epoch
-            self.completions.moves.append((epoch, monotonic()))
+            self.moves.note(epoch, monotonic())
 
     def _frontier_epoch(self) -> int:
         runner = self._runner

@@ -7,18 +7,19 @@ of all workers are put together: times and rows are summed up, and the skew says
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from ...operators.capture import FOREVER
 from ...wire.requests import Value
+from .epoch_figures import Told, behind_seconds, epoch_seconds, reader_lags, rows_at_inputs
 
 __all__ = ["DataflowFigures", "Figures", "StageFigures", "Stats", "WorkerFigures", "figures"]
 
 Stats: TypeAlias = Sequence[Mapping[str, Value]]
 """What `cluster.stats()` returns."""
 
-_Entry: TypeAlias = Mapping[object, Value]
+_Entry: TypeAlias = Told
 
 _NOTHING: Final[_Entry] = {}
 
@@ -50,6 +51,9 @@ class DataflowFigures:
     rows            that entered by its inputs, for each second
     busy            seconds that its stages have worked for each second, all workers together
     kept_bytes      of rows that its stages keep
+    epoch_seconds   (share, seconds): that share of the last epochs took at most so long, sealed to complete
+    input_rows      by the name of an input: rows that wait there
+    reader_lags     by the name of an output with readers: complete epochs that the last one has not read
     """
 
     dataflow: int
@@ -61,6 +65,9 @@ class DataflowFigures:
     rows: float
     busy: float
     kept_bytes: int
+    epoch_seconds: list[tuple[float, float]] = field(default_factory=list)
+    input_rows: dict[str, int] = field(default_factory=dict)
+    reader_lags: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -141,22 +148,14 @@ def _dataflow(number: int, news: Sequence[_Entry], stages: Sequence[StageFigures
         epoch,
         None if complete >= FOREVER else complete,
         0 if epoch is None or complete >= FOREVER else max(0, epoch - complete),
-        _behind_seconds(news, complete),
+        behind_seconds(news, complete),
         sum(stage.rows for stage in stages if stage.stage in inputs),
         sum(stage.busy for stage in stages),
         sum(stage.kept_bytes for stage in stages),
+        epoch_seconds(news),
+        rows_at_inputs(news),
+        reader_lags(news),
     )
-
-
-def _behind_seconds(news: Sequence[_Entry], complete: int) -> float:
-    """Return how long ago the first epoch was sealed, with any worker, that is not complete with all."""
-    longest = 0.0
-    for new in news:
-        for entry in _items(new, "epochs"):
-            match entry:
-                case [int(epoch), float(sealed), _] if epoch > complete:
-                    longest = max(longest, sealed)
-    return longest
 
 
 def _stages(

@@ -7,6 +7,7 @@ from typing import Final
 
 from ...wire.requests import Reply, Value
 from .arrangements import dataflow_in
+from .epoch_lists import with_epoch_lists
 from .figures import StageFigures, figures
 
 __all__ = ["running_plan"]
@@ -21,7 +22,7 @@ the time of all stages, and more than a moment: else it hardly matters."""
 def running_plan(replies: Sequence[Reply], dataflow: int, *, analyze: bool) -> str:
     """Return the text of `Flow.explain` from the answers of all workers to `Stats`."""
     told = [dataflow_in(reply, dataflow) for reply in replies]
-    shown = figures([], [reply.values for reply in replies], 1.0)  # all since the start
+    shown = figures([], [with_epoch_lists(reply.values) for reply in replies], 1.0)  # all since the start
     stages = [stage for stage in shown.stages if stage.dataflow == dataflow]
     (flow,) = [each for each in shown.dataflows if each.dataflow == dataflow]
     came = _rows_between(told)

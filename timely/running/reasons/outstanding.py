@@ -248,4 +248,4 @@ class Outstanding:
 
 def _dated(runner: VertexRunner) -> list[tuple[int, float]]:
     """Return the epochs that an input has opened, each with the moment; none if a stage is no input."""
-    return [move for move in runner.moves if move is not None]
+    return [] if runner.moves is None else runner.moves.pairs()

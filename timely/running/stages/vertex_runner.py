@@ -27,10 +27,10 @@ from progress.times.timestamp import Timestamp
 from progress.times.word_antichain import minimal_words
 
 from ...dictionaries import HidesWords, Mark
-from ...limits import DATED_EPOCHS_MAX
 from ...operators.activator import Activator
 from ...operators.awaiting.in_order import CallsInOrder, async_callbacks
 from ...operators.lasting_words import LastingWords, has_times
+from ...operators.outputs.moves import Moves
 from ...operators.vertex import Feeder, Vertex
 from ...thresholds import FEW_WORDS_MAX
 from ...user_code.call_site import CallSite
@@ -94,8 +94,8 @@ class VertexRunner(Rights):
         self.notifies = False
         self.activations = 0
         self.opened: int | None = None
-        self.moves: list[tuple[int, float] | None] = []
-        """The last epochs that the input for which it stands has opened, each with the moment: a ring."""
+        self.moves: Moves | None = None
+        """When the input for which it stands has opened its last epochs."""
         self.followers: list[Follower] = []
         self._ahead: Ahead | None = None
         self._lost: tuple[Timestamp, CallSite] | None = None
@@ -125,8 +125,8 @@ class VertexRunner(Rights):
         word of that.
         """
         word = self.opened = self.code.pack((epoch,))
-        self.moves = [None] * DATED_EPOCHS_MAX
-        self.moves[epoch % DATED_EPOCHS_MAX] = epoch, time.monotonic()
+        self.moves = Moves()
+        self.moves.note(epoch, time.monotonic())
         return word
 
     def begin(self) -> None:
@@ -291,8 +291,8 @@ class VertexRunner(Rights):
         count = self._surroundings.count
         before = self.code.pack_wide((old,)) if self.opened is None else self.opened
         self.opened = None if new is None else self.code.pack_wide((new,))
-        now = EPOCH_MAX if new is None else new
-        self.moves[now % DATED_EPOCHS_MAX] = now, time.monotonic()
+        assert self.moves is not None, "the input has an open epoch"
+        self.moves.note(EPOCH_MAX if new is None else new, time.monotonic())
         if self.opened is not None:
             count(self.stage, self.opened, 1)
         count(self.stage, before, -1)

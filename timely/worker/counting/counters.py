@@ -103,8 +103,8 @@ def _of_dataflow(instance: Instance, spec: str) -> Value:
         ],
         "outputs": [_of_output(instance, name) for name in instance.frozen.outputs],
         "epochs": epoch_times(
-            [sorted(filter(None, runner.moves)) for runner in instance.runners if runner.moves],
-            [list(output.completions.moves) for output in outputs],
+            [runner.moves for runner in instance.runners if runner.moves is not None],
+            [output.moves for output in outputs],
             time.monotonic(),
         ),
         "stages": [

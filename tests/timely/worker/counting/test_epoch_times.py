@@ -5,8 +5,26 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from timely.client.reports.epoch_lists import with_epoch_lists
 from timely.limits import DATED_EPOCHS_MAX
-from timely.worker.counting.epoch_times import Moves, epoch_times
+from timely.operators.outputs.moves import Moves
+from timely.worker.counting import epoch_times as counted
+
+Pairs = list[tuple[int, float]]
+
+
+def epoch_times(inputs: list[Pairs], outputs: list[Pairs], now: float) -> list[object]:
+    """What a user sees of it."""
+    told = counted.epoch_times([_moves(each) for each in inputs], [_moves(each) for each in outputs], now)
+    read = with_epoch_lists({"dataflows": {0: {"epochs": told}}})
+    return read["dataflows"][0]["epochs"]  # type: ignore[index,call-overload,return-value]
+
+
+def _moves(pairs: Pairs) -> Moves:
+    moves = Moves()
+    for epoch, moment in pairs:
+        moves.note(epoch, moment)
+    return moves
 
 
 def test_the_last_input_and_the_last_output_decide() -> None:
@@ -33,7 +51,7 @@ def test_of_what_an_output_has_forgotten_nothing_is_said() -> None:
 
 
 @st.composite
-def moves(draw: st.DrawFn) -> Moves:
+def moves(draw: st.DrawFn) -> Pairs:
     steps = draw(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3)), max_size=6))
     epoch, moment, all_moves = 0, 0.0, [(0, 0.0)]
     for by, later in steps:
@@ -43,8 +61,8 @@ def moves(draw: st.DrawFn) -> Moves:
 
 
 @given(st.lists(moves(), min_size=1, max_size=3), st.lists(moves(), min_size=1, max_size=3))
-def test_they_are_those_of_the_plain_definition(inputs: list[Moves], outputs: list[Moves]) -> None:
-    def reached(each: list[Moves], epoch: int) -> float | None:
+def test_they_are_those_of_the_plain_definition(inputs: list[Pairs], outputs: list[Pairs]) -> None:
+    def reached(each: list[Pairs], epoch: int) -> float | None:
         first = [next((at for come, at in moves if come >= epoch), None) for moves in each]
         return None if None in first else max(at for at in first if at is not None)
 
