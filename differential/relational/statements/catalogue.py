@@ -175,6 +175,14 @@ class RunningDataflows:
             if any(owner == flow.index for owner, _ in each.reads):
                 self.forget(each)
 
+    def over(self, flow: Flow) -> set[int]:
+        """Return the numbers of a dataflow and of all that read it, directly or not."""
+        numbers = {flow.index}
+        for number, each in sorted(self._flows.items()):  # readers have higher numbers
+            if any(owner in numbers for owner, _ in each.reads):
+                numbers.add(number)
+        return numbers
+
     def add(self, flow: Flow) -> None:
         """Remember a dataflow that this client has installed."""
         self._flows[flow.index] = flow

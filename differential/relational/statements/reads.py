@@ -7,7 +7,7 @@ epoch, or a later one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from uuid import uuid4
 
@@ -41,11 +41,15 @@ class StatementReads:
     def __init__(self, cluster: Cluster, running: RunningDataflows, timeout: float | None) -> None:
         self._cluster, self._running, self._timeout = cluster, running, timeout
 
-    def owners(self, entries: Iterable[CatalogueEntry]) -> dict[str, tuple[int, Schema]]:
-        """Return the dataflow and the columns of entries, by key, as they run now."""
+    def owners(
+        self, entries: Iterable[CatalogueEntry], new: Mapping[str, Flow] | None = None
+    ) -> dict[str, tuple[int, Schema]]:
+        """Return the dataflow and the columns of entries, by key, as they run now; `new`: views, by key, that
+        are to take the places of others.
+        """
         owners = {}
         for entry in entries:
-            flow = self._running.flow(entry)
+            flow = (new or {}).get(entry.key) or self._running.flow(entry)
             columns = flow.exported[entry.name]
             assert columns is not None, "entries have columns"
             owners[entry.key] = (flow.index, declared_schema(columns))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -169,16 +169,41 @@ class _Session:
         self._installed(build, step.name, step).seal(through=through)
 
     def _create_view(self, step: CreateView) -> None:
-        if step.replaces is not None:  # in a durable cluster only one dataflow may have the name
-            before = self._reads.flow_of(step.replaces)
+        before = None if step.replaces is None else self._reads.flow_of(step.replaces)
+        views = [
+            (step.name, step.note, step.query),
+            *((each.name, each.note, query) for each, query in step.over),
+        ]
+        if before is not None and self._cluster.is_durable:  # where only one dataflow may have a name
             before.uninstall(cascade=True)
             self._running.forget(before)
-        self._install_view(step, step.name, step.note, step.query)
-        for view, query in step.over:
-            self._install_view(step, view.name, view.note, query)
+            before = None
+        going = set() if before is None else self._running.over(before)
+        fresh: list[Flow] = []
+        try:
+            for name, note, query in views:
+                fresh.append(self._install_view(step, name, note, query, going, fresh))
+        except BaseException:
+            for flow in reversed(fresh):
+                flow.uninstall()
+                self._running.forget(flow)
+            raise
+        if before is not None:  # not earlier: so there is a view of the name at any time
+            before.uninstall(cascade=True)
+            self._running.forget(before)
 
-    def _install_view(self, step: CreateView, name: str, note: str, query: ReadQuery) -> None:
-        owners = self._reads.owners(query.reads.values())
+    def _install_view(  # what a view is made of
+        self,
+        step: CreateView,
+        name: str,
+        note: str,
+        query: ReadQuery,
+        going: Collection[int],
+        fresh: Sequence[Flow],
+    ) -> Flow:
+        """Install a view over the `fresh` ones, not over those that are `going`."""
+        new = {flow.name.lower(): flow for flow in fresh}
+        owners = self._reads.owners(query.reads.values(), new)
 
         def build(flow: Dataflow) -> None:
             flow.note(note)
@@ -186,10 +211,12 @@ class _Session:
             rows.export(name)
             rows.output(name)
 
-        self._installed(build, name, step)
+        return self._installed(build, name, step, going)
 
-    def _installed(self, build: object, name: str, step: ScriptStep) -> Flow:
-        """Install a table or view; raise SqlError if another client has made one of that name meanwhile."""
+    def _installed(self, build: object, name: str, step: ScriptStep, going: Collection[int] = ()) -> Flow:
+        """Install a table or view; raise SqlError if another client has made one of that name meanwhile.
+        Dataflows that are `going` may have the name, too.
+        """
         build.__name__ = build.__qualname__ = name  # type: ignore[attr-defined]  # it is a function
         try:
             flow = self._cluster.install(build)  # type: ignore[arg-type]
@@ -198,7 +225,7 @@ class _Session:
         self._running.add(flow)
         if self._cluster.addresses or not self._cluster.is_durable:
             self._running.look()
-        first = next(iter(self._running.with_name(name)), flow)
+        first = next((each for each in self._running.with_name(name) if each.index not in going), flow)
         if first.index != flow.index:
             flow.uninstall()
             raise step.piece.error(f"{name} exists already: another client has made it at the same time")
