@@ -2,6 +2,7 @@
 
     bytes     bits flipped, cut, spliced with another message, numbers overwritten by extreme ones
     values    one value inside a msgpack or JSON text replaced by one that does not belong there
+    texts     words left out, doubled, swapped, or put in from another text; then bytes
     frames    left out, doubled, swapped, emptied
 
 All choices come from one `random.Random`, so that a seed, or Hypothesis, says what happens.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import struct
 from collections.abc import Callable
 
@@ -153,6 +155,37 @@ def _other_bytes(frame: bytes, choose: random.Random) -> bytes:
     return bytes(changed)
 
 
+_WORDS = re.compile(r"\w+|'[^']*'|\s+|.", re.DOTALL)
+_ODD_WORDS = (
+    "'", '"', "`", "(", ")", ",", ";", ":", "::", ".", "*", "?", "/*", "--", "$$", "{", "[", "]", "\\", "\0",
+    "null", "select", "from", "where", "order by", "limit", "over", "union all", "with", "as", "on", "using",
+    "lateral", "distinct", "all", "any", "exists", "in", "interval", "array", "unnest", "1e400", "0.1", "''",
+    "9223372036854775808", "-",
+)  # fmt: skip
+
+
+def _other_text(frame: bytes, other: bytes, choose: random.Random) -> bytes:
+    words = _WORDS.findall(frame.decode(errors="replace"))
+    theirs = _WORDS.findall(other.decode(errors="replace")) or [" "]
+    for _ in range(choose.randint(1, _ROUNDS_MAX)):
+        at, to = choose.randrange(len(words) + 1), choose.randrange(len(words) + 1)
+        what = choose.randrange(6)
+        if what == 0:
+            del words[at : at + choose.choice([1, 1, 3])]
+        elif what == 1:
+            words[at:at] = words[at : at + choose.choice([1, 3, 9])]
+        elif what == 2 and max(at, to) < len(words):
+            words[at], words[to] = words[to], words[at]
+        elif what == 3:
+            start = choose.randrange(len(theirs))
+            words[at:at] = [" ", *theirs[start : start + choose.choice([1, 2, 9])], " "]
+        elif what == 4:
+            words[at : at + choose.randrange(2)] = [" ", choose.choice(_ODD_WORDS), " "]
+        else:
+            words[at : at + 1] = [choose.choice(theirs)]
+    return "".join(words).encode()
+
+
 def _spliced(frame: bytes, other: bytes, choose: random.Random) -> bytes:
     return frame[: choose.randrange(len(frame) + 1)] + other[choose.randrange(len(other) + 1) :]
 
@@ -176,8 +209,10 @@ def _other_frames(frames: Frames, choose: random.Random) -> Frames:
 
 def mutated(frames: Frames, other: Frames, choose: random.Random, form: str) -> Frames:
     """`frames`, a valid message, made odd; `other` is a second one to splice with. `form` of the first frame:
-    msgpack, json or bytes.
+    msgpack, json, text or bytes.
     """
+    if form == "text" and frames and choose.random() < 0.9:
+        return [_other_text(frames[0], other[0] if other else b"", choose)]
     if not frames or choose.random() < 0.08:
         return _other_frames(frames, choose)
     changed = list(frames)

@@ -39,7 +39,7 @@ def probe(target: Target, frames: Frames) -> str:
     allowed = _MEMORY_FLOOR_BYTES + _MEMORY_PER_BYTE * sum(map(len, frames))
     pool = pa.default_memory_pool()
     before = pool.max_memory()
-    started = time.monotonic()
+    started = time.process_time()  # whatever else the machine has to do
     tracemalloc.start()
     try:
         with warnings.catch_warnings():
@@ -60,7 +60,7 @@ def probe(target: Target, frames: Frames) -> str:
         peak += max(0, pool.max_memory() - before)
     if peak > allowed:
         raise Defect(f"{target.name} took {peak:,} bytes for {sum(map(len, frames)):,}")
-    if (seconds := time.monotonic() - started) > _SECONDS_MAX:
+    if (seconds := time.process_time() - started) > _SECONDS_MAX:
         raise Defect(f"{target.name} took {seconds:.1f} s for {sum(map(len, frames)):,} bytes")
     return ended
 

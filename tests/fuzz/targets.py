@@ -28,6 +28,7 @@ from differential.columns.symbols.entries import SymbolEntries
 from differential.columns.symbols.table import SymbolTable
 from differential.columns.update_batch import PackedBatch, UpdateBatch
 from differential.columns.worker_symbols import SYMBOLS
+from differential.errors import SqlError
 from progress.tracking.broadcast import Broadcaster
 from timely.building.builders import build_dataflow
 from timely.client.posting import Refusals
@@ -100,6 +101,7 @@ from timely.worker.settings import WorkerSettings
 
 from .mutations import Frames
 from .odd_tables import bombs
+from .sql_texts import read_sql_text, sql_seeds
 
 __all__ = ["TARGETS", "Target"]
 
@@ -467,6 +469,7 @@ TARGETS = {
             _read_header,
             (PeerError,),
         ),
+        Target("sql", "text", sql_seeds(), read_sql_text, (SqlError,)),
         Target("progress", "bytes", _payloads(), _read_payload, (PeerError,)),
         Target(
             "records",

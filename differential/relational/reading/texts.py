@@ -68,6 +68,10 @@ class SqlText:
             raise self.error_of_place(
                 0, f"{len(text):,} characters are too many; {_CHARACTERS_MAX:,} are possible"
             )
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise self.error_of_place(error.start, "a surrogate, which is no character") from None
 
     def statements(self) -> list[exp.Expression]:
         """Return the trees of all statements in the text; raise SqlError if it cannot be read."""

@@ -148,6 +148,8 @@ def _ordered_parts(
     within = isinstance(node, exp.WithinGroup)
     if isinstance(node, exp.WithinGroup):
         text.parts_of(node, "this", "expression")
+        if not isinstance(node.args.get("expression"), exp.Order):
+            raise text.error(node, f"{text.written(node)}: write WITHIN GROUP (ORDER BY …)")
         text.parts_of(node.args["expression"], "expressions")
         ordered, node = children_of(node.args["expression"], "expressions"), node.this
     text.parts_of(node, "this", "expression", "quantile", "separator")
