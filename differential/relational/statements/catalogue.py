@@ -8,8 +8,11 @@ read them like any other dataflow. What other dataflows export can be read as we
 from __future__ import annotations
 
 import re
+from _thread import start_new_thread
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Final, Literal, TypeAlias
 
 from timely.client.cluster import Cluster
@@ -133,13 +136,22 @@ class RunningDataflows:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._flows: dict[int, Flow] = {}
-        self.left: list[Callable[[], None]] = []
-        """What ends queries of SUBSCRIBE that the program has dropped."""
+        self._left: list[Callable[[], None]] = []
+        self._ending = Lock()
+
+    def leave(self, end: Callable[[], None]) -> None:
+        """Let another thread call `end`, which ends a query of SUBSCRIBE that the program has dropped. This
+        takes no lock, and asks no worker for anything: Python drops things in the middle of other calls.
+        """
+        self._left.append(end)
+        with suppress(RuntimeError):  # no thread can start any more: the next statement ends it
+            start_new_thread(self.end_left, ())
 
     def end_left(self) -> None:
         """End queries of SUBSCRIBE that the program has dropped without closing them."""
-        while self.left:
-            self.left.pop()()
+        with self._ending:
+            while self._left:
+                self._left.pop()()
 
     def look(self) -> Catalogue:
         """Return the catalogue as it is now."""

@@ -129,7 +129,7 @@ class StatementReads:
         followed = output.follow(snapshot=True, forget=True, empty=False, timeout=self._timeout)
         schema = output.schema
         assert schema is not None, "an output of a collection has columns"
-        return SqlChanges(followed, schema, end, self._running.left)
+        return SqlChanges(followed, schema, end, self._running.leave)
 
     def _install(self, query: ReadQuery, what: str) -> tuple[Flow, int]:
         owners = self.owners(query.reads.values())

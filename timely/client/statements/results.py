@@ -97,7 +97,7 @@ class SqlChanges:
 
     An epoch at which a row fails has the error in place of a table. `close` ends it, as does leaving a
     `with`; a view that is followed goes on. If it is dropped without that, as by `break` in a loop over what
-    `sql` returned, the next statement of this client ends it.
+    `sql` returned, another thread ends it at once.
     """
 
     def __init__(
@@ -105,9 +105,9 @@ class SqlChanges:
         changes: Iterator[tuple[int, pa.Table | TimelyError]],
         schema: pa.Schema,
         end: Callable[[], None],
-        left: list[Callable[[], None]] | None = None,
+        leave: Callable[[Callable[[], None]], None] | None = None,
     ) -> None:
-        self._is_closed, self._left = False, left
+        self._is_closed, self._leave = False, leave
         self.schema, self.status = schema, "SUBSCRIBE"
         self._changes, self._end = changes, end
 
@@ -122,8 +122,8 @@ class SqlChanges:
 
     def __del__(self) -> None:
         # This asks no worker for anything: Python may call this in the middle of another request.
-        if self._left is not None and not self._is_closed:
-            self._left.append(self._end)
+        if self._leave is not None and not self._is_closed:
+            self._leave(self._end)
 
     def __enter__(self) -> Self:
         return self
