@@ -110,7 +110,7 @@ HOLDS_NO_WORDS = {
     "ExportVertex": "_first _importing _listeners _own keys schema",
     "FailuresEndVertex": "",
     "FewestMachine": "_column _number",
-    "FirstMachine": "_sums columns order words",
+    "FirstMachine": "_sums columns words",
     "Folded": "",
     "FoldedRows": "_diff _rows _width",
     "FollowedLogs": "_has_read_earlier _is_mine _orders _readers _rows _store _workers earlier incarnation",

@@ -4,8 +4,8 @@ One group with N rows: an order, a value that is uniform in 0 … 999. In turns 
 row gets another value and its old one back. `at` says where in the order: 0.99 is the place with 99 % of the
 rows before it. DuckDB gets the same change and makes the table of all answers anew, with one thread; so it
 does the same work wherever the change is. Seconds are those of this process (CPU time, for the machine may
-have other work), from the rows handed over to the answer being known; the load is counted apart. Two shapes
-are made to lose: a change of all rows, and one that is found only by going through all rows (`ntile`).
+have other work), from the rows handed over to the answer being known; the load is counted apart. In some
+shapes every row has another answer: these are made to lose.
 
     python -m bench.dataflow.windows [--rows 1000000] [--changes 8] [--only sum] [--draw FILE.svg]
 
@@ -28,12 +28,13 @@ import pyarrow as pa
 
 import differential as dd
 import timely
-from differential import Collection
+from differential import Collection, col
 
 __all__ = ["SHAPES", "Cost", "Shape", "measured", "recomputed"]
 
 Build = Callable[[Collection], Collection]
 
+_BEGIN = "a text of some length before the number "
 _OVER = "over (partition by k order by t {})"
 
 
@@ -82,6 +83,24 @@ def _tenths(rows: Collection) -> Collection:
     return rows.over("k", by="t").with_columns(x=dd.ntile(10))
 
 
+def _ranks(rows: Collection) -> Collection:
+    return rows.over("k", by="t").with_columns(x=dd.percent_rank())
+
+
+def _rest(rows: Collection) -> Collection:
+    return rows.over("k", by="t").rows_between(0, None).with_columns(x=dd.sum("v"))
+
+
+def _all(rows: Collection) -> Collection:
+    return rows.over("k").with_columns(x=dd.max("v"))
+
+
+def _by_text(rows: Collection) -> Collection:
+    named = rows.with_columns(name=dd.concat(dd.lit(_BEGIN), col.t.cast("string")))
+    return named.over("k", by="name").with_columns(x=dd.lag("v"))
+
+
+_TEXT = f"'{_BEGIN}' || t::varchar"
 _SUM = f"sum(v) {_OVER.format('')}"
 _NUMBER = f"row_number() {_OVER.format('')}"
 
@@ -97,6 +116,13 @@ SHAPES: dict[str, Shape] = {
     "row_number, a row more at 0.99": Shape(_number, _NUMBER, 0.99),
     "row_number, a row more at the first row": Shape(_number, _NUMBER, 0.0),
     "ntile(10)": Shape(_tenths, f"ntile(10) {_OVER.format('')}", 0.5),
+    "percent_rank, another value at 0.5": Shape(_ranks, f"percent_rank() {_OVER.format('')}", 0.5, True),
+    "percent_rank, a row more at 0.5": Shape(_ranks, f"percent_rank() {_OVER.format('')}", 0.5),
+    "sum of all rows behind, at 0.01": Shape(
+        _rest, f"sum(v) {_OVER.format('rows between current row and unbounded following')}", 0.01
+    ),
+    "maximum of all rows": Shape(_all, "max(v) over (partition by k)", 0.5),
+    "lag in an order of texts": Shape(_by_text, f"lag(v) over (partition by k order by {_TEXT})", 0.5),
 }
 
 

@@ -13,8 +13,9 @@
              row to the row at hand and its peers, or, without an order, all
 
 A row that is there three times is three rows, one after another. Cost of a change: of lag, lead and frames
-with two bounds, the rows around it; of functions of all rows before, those from it on to where the answers
-are as they were; of others its group. The stage sends the rows whose answers change. SQL: `… OVER (PARTITION
+with two bounds, the rows around it; of functions of all rows before, or behind, those from it on to where the
+answers are as they were; of parts of the group's size and aggregates of all rows its group, if that changes.
+The stage sends the rows whose answers change. SQL: `… OVER (PARTITION
 BY … ORDER BY …)`; PySpark: `Window`; Polars: `over`.
 """
 
@@ -208,7 +209,8 @@ class Windowed(Offered, Generic[H]):
 
         Functions: row_number, rank, dense_rank, percent_rank, cume_dist, ntile, lag, lead, first_value,
         last_value, nth_value; and the aggregates count, sum, avg, min, max over the frame. Sums of floats are
-        added in the order of the rows. Raises ExpressionError for columns that do not fit.
+        added in the order of the rows, or, if the frame ends with the group only, from its last row back.
+        Raises ExpressionError for columns that do not fit.
         """
         rows = self.collection
         where = f"over ({call_site()})"

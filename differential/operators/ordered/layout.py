@@ -157,24 +157,30 @@ class InOrder:
         columns = self.schema.columns[: self.keys + len(self.directions)]
         return sum(column.words for column in columns)
 
+    @property
+    def is_turned(self) -> bool:
+        """True if the rows of a group are kept from the last one to the first: all words of a row behind its
+        key are turned round, those of symbols that are no part of the order, too.
+        """
+        return False
+
     @cached_property
     def layout(self) -> tuple[LayoutWord, ...]:
         """The words of a row behind its key, in this layout."""
         layout: list[LayoutWord] = []
-        ordered = self.schema.columns[self.keys : self.keys + len(self.directions)]
+        ordered, turned = self.schema.columns[self.keys : self.keys + len(self.directions)], self.is_turned
         for column, direction in zip(ordered, self.directions, strict=True):
             where = self.schema.words_of(column.name)
+            descending = direction.descending != turned
             if column.type.nullable:
-                layout.append(LayoutWord(where[0], direction.nulls_last))
+                layout.append(LayoutWord(where[0], direction.nulls_last != turned))
             if column.type.is_symbol:
-                layout += [
-                    LayoutWord(where[-1], direction.descending, begins) for begins in range(BEGINNING_WORDS)
-                ]
-                layout.append(LayoutWord(where[-1], symbol=-1 if direction.descending else 1))
+                layout += [LayoutWord(where[-1], descending, begins) for begins in range(BEGINNING_WORDS)]
+                layout.append(LayoutWord(where[-1], symbol=-1 if descending else 1))
             else:
                 for word in where[-column.type.value_words :]:
-                    layout.append(LayoutWord(word, direction.descending))
-        layout += [LayoutWord(source) for source in range(self._order_end, self.schema.width)]
+                    layout.append(LayoutWord(word, descending))
+        layout += [LayoutWord(source, turned) for source in range(self._order_end, self.schema.width)]
         return tuple(layout)
 
     @cached_property

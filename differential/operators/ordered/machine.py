@@ -100,8 +100,29 @@ class FirstMachine(Machine):
         self.rows_in_order.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
-        """Show the words of rows in the layout of the order, which has symbols unchanged."""
-        self.rows_in_order.symbols(mark)
+        """Show the words of rows in the layout of the order; symbols are in it as they are, or turned."""
+        self.rows_in_order.symbols(_BothWays(mark) if self.order.is_turned else mark)
+
+
+class _BothWays(Mark):
+    """Marks symbols that are in use as they are, or with every bit flipped."""
+
+    def __init__(self, mark: Mark) -> None:
+        super().__init__(())
+        self._mark = mark
+
+    def words(self, words: Int64s) -> None:
+        """See `Mark`."""
+        self._mark.words(words)
+        self._mark.words(~words)
+
+    def has_between(self, low: int, high: int) -> bool:
+        """See `Mark`."""
+        return self._mark.has_between(low, high) or self._mark.has_between(~high, ~low)
+
+    def unknown(self, who: str) -> None:
+        """See `Mark`."""
+        self._mark.unknown(who)
 
 
 def _shown_in(order: InOrder) -> ShowRow:

@@ -15,6 +15,7 @@ import numpy as np
 from differential.kernels.loading import prepare
 from differential.kernels.sweeps.around import stretch_rows
 from differential.kernels.sweeps.running import answer_changes, run_on
+from differential.kernels.sweeps.touched import group_sizes, touched_rows, unclear_spans
 from differential.operators.reduce import ReduceMachine
 from differential.operators.reducing.stretches import Marks, window_changes
 from differential.operators.reducing.window_parts import WindowFunctions
@@ -27,8 +28,8 @@ class WindowMachine(ReduceMachine):
     """Keeps the answers of windows right, in the layout of the order."""
 
     def __init__(self, kw: int, vw: int, guards: int, functions: WindowFunctions) -> None:
+        self._functions = functions  # which `_prepare` asks
         super().__init__(kw, vw, guards, functions)
-        self._functions = functions
         self._marks = Marks(kw, functions) if guards & (guards - 1) == 0 else None
         """The marks of its groups, whose symbols are all in rows of the trace; None within loops."""
         self.keeps_answers = self._marks is None
@@ -39,6 +40,12 @@ class WindowMachine(ReduceMachine):
             super()._prepare()
             return
         prepare(stretch_rows, "tttl")
+        if self._functions.asks_totals:
+            prepare(touched_rows, "ttttii")
+            if self._functions.buckets:
+                prepare(group_sizes, "tttii")
+        if self._functions.symbols:
+            prepare(unclear_spans, "ttttil")
         prepare(answer_changes, "tittt")
         prepare(run_on, "lllti")
 

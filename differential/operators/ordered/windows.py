@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
 
 from differential.kernels.sums.accumulated import TOTAL, WIDE_TOTAL_LOW
 from differential.operators.ordered.layout import InOrder, LayoutWord, rank_of
 from differential.operators.reducing.window_parts import Frame, WindowFunctions, WindowPart
 
 __all__ = ["WindowOrder"]
+
+_MAY_TURN: Final = frozenset(("count", "sum", "avg", "min", "max", "last_value", "lag"))
+"""Functions whose answers follow as well from the rows in the opposite order."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +44,28 @@ class WindowOrder(InOrder):
             for part, _ in self.functions
         ]
 
+    @cached_property
+    def is_turned(self) -> bool:
+        """True if frames end with the group, but do not begin with it: from the last row on, they begin with
+        it, and a change is only seen by rows on one side.
+        """
+        kinds = {part.kind for part, _ in self.functions}
+        ends = self.frame.start is not None and self.frame.stop is None
+        return ends and kinds <= _MAY_TURN and kinds != {"lag"}
+
     def aggregate(self) -> WindowFunctions:
         """See `InOrder`."""
         parts = tuple(self._part(part, column) for part, column in self.functions)
-        width, symbols = len(self.layout), self.order_symbols
-        return WindowFunctions(parts, self.frame, width, self.ordered, self._by(), symbols, rank_of)
+        width, symbols, frame = len(self.layout), self.order_symbols, self.frame
+        if self.is_turned:
+            frame = Frame(frame.unit, None, -(frame.start or 0))
+        return WindowFunctions(parts, frame, width, self.ordered, self._by(), symbols, rank_of)
 
     def _part(self, part: WindowPart, column: str | None) -> WindowPart:
+        if self.is_turned and part.kind == "lag":
+            part = replace(part, amount=-part.amount)
+        if self.is_turned and part.kind == "last_value":
+            part = replace(part, kind="first_value")
         if column is None:
             return part
         flag, value = self._places(column)

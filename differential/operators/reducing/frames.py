@@ -21,6 +21,7 @@ from differential.kernels.sweeps.frames import frame_extremes, frame_float_sums,
 from differential.operators.reducing.decimal_frames import decimal_means, decimal_sums, wide_extremes
 from differential.operators.reducing.running import (
     arguments_of,
+    at_frame_ends,
     flagged,
     is_value_in,
     peers_upto,
@@ -37,7 +38,7 @@ from differential.operators.reducing.window_parts import (
     copies_of,
 )
 
-__all__ = ["frame_stops", "in_value_order", "part_answers", "window_answers"]
+__all__ = ["frame_stops", "in_value_order", "part_answers", "unclear_rows", "window_answers"]
 
 _SAFE_SUM: Final = float(1 << 62)
 _OF_PLACES: Final = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag")
@@ -61,11 +62,18 @@ def window_answers(rows: Int64s, bounds: Int64s, functions: WindowFunctions) -> 
     return np.concatenate([words, answers, ones, copies.number[np.newaxis]])
 
 
-def part_answers(copies: Copies, functions: WindowFunctions, states: list[Int64s], before: Int64s) -> Int64s:
+def part_answers(
+    copies: Copies,
+    functions: WindowFunctions,
+    states: list[Int64s],
+    before: Int64s,
+    totals: Int64s | None = None,
+) -> Int64s:
     """Return the answers of all functions, one behind the other: int64[·, n].
 
     states   what running functions have come to at each copy: see `running.py`
     before   the states before each group
+    totals   the states at the end of each group; None: the copies are whole groups
     """
     frames, stops = np.empty((2, 0), np.int64), np.empty(0, np.int64)
     if any(
@@ -76,13 +84,19 @@ def part_answers(copies: Copies, functions: WindowFunctions, states: list[Int64s
         stops = frames[1]
     elif any(functions.runs):
         stops = frame_stops(copies, functions)
+    groups = copies.groups
+    sizes = groups[1] - groups[0] if totals is None else totals[0, copies.number]
     answers: list[Int64s] = []
     for at, part in enumerate(functions.parts):
         if functions.runs[at]:
-            frame = functions.frame
-            answers.append(running_answer(part, copies, frame, stops, states[at], before[2 + 3 * at :][:3]))
+            begin = 2 + 3 * at
+            if functions.frame.stop is None and totals is not None:
+                ends = totals[begin : begin + 3, copies.number]
+            else:
+                ends = at_frame_ends(copies, functions.frame, stops, states[at], before[begin : begin + 3])
+            answers.append(running_answer(part, ends))
         elif part.kind in NUMBERS:
-            answers.append(_number(part, copies, frames, before)[np.newaxis])
+            answers.append(_number(part, copies, frames, before, sizes)[np.newaxis])
         else:
             answers.append(_answer(part, copies, frames))
     return np.ascontiguousarray(np.concatenate(answers))
@@ -119,6 +133,22 @@ def in_value_order(rows: Int64s, bounds: Int64s, functions: WindowFunctions) -> 
     group[bounds[0][bounds[0] < rows.shape[1]]] = 1
     order = np.lexsort([*compared[::-1], group.cumsum()])
     return np.ascontiguousarray(rows[:, order])
+
+
+def unclear_rows(rows: Int64s, bounds: Int64s, functions: WindowFunctions) -> Bools:
+    """Return which rows, in the order of values, are equal to others of their group up to a symbol of the
+    order that differs.
+    """
+    unclear = np.zeros(rows.shape[1], np.bool_)
+    for at, _ in functions.symbols:
+        begins = np.ones(rows.shape[1], np.bool_)
+        begins[1:] = (rows[:at, 1:] != rows[:at, :-1]).any(axis=0)
+        begins[bounds[0][bounds[0] < rows.shape[1]]] = True
+        first, sizes = _runs(begins)
+        if first.shape[0]:
+            differs = np.minimum.reduceat(rows[at], first) != np.maximum.reduceat(rows[at], first)
+            unclear |= differs.repeat(sizes)
+    return unclear
 
 
 def _frames(rows: Copies, functions: WindowFunctions) -> Int64s:
@@ -195,9 +225,14 @@ def _by_range(rows: Copies, functions: WindowFunctions) -> Int64s:
 
 def _spans(begins: Bools) -> Int64s:
     """Return for each row where the run of rows begins and ends that it is in; `begins`: where one begins."""
-    at = np.flatnonzero(begins)
-    sizes = np.diff(np.append(at, begins.shape[0]))
+    at, sizes = _runs(begins)
     return np.array([at.repeat(sizes), (at + sizes).repeat(sizes)], np.int64)
+
+
+def _runs(begins: Bools) -> tuple[Int64s, Int64s]:
+    """Return the first row of each run of rows, and how many rows it has; `begins`: where one begins."""
+    at = np.flatnonzero(begins)
+    return at, np.diff(np.append(at, begins.shape[0]))
 
 
 def _answer(part: WindowPart, rows: Copies, frames: Int64s) -> Int64s:
@@ -222,29 +257,23 @@ def _answer(part: WindowPart, rows: Copies, frames: Int64s) -> Int64s:
     return answer
 
 
-def _number(part: WindowPart, rows: Copies, frames: Int64s, states: Int64s) -> Int64s:
-    """Return an answer that every row has; `states`: before each group."""
-    kind, (start, stop) = part.kind, rows.groups
-    place: Int64s = np.arange(start.shape[0]) - start
-    if kind == "row_number":
-        place += states[0, rows.number] + 1
-        return place
+def _number(part: WindowPart, rows: Copies, frames: Int64s, states: Int64s, sizes: Int64s) -> Int64s:
+    """Return an answer that every row has; `states`: before each group; `sizes`: of the group of each row."""
+    kind, start = part.kind, rows.groups[0]
+    if kind == "count":
+        return _upto(arguments_of(part, rows)[0], frames)
     if kind == "dense_rank":
         upto = peers_upto(rows)
         upto += states[1, rows.number]
         return upto
-    size: Int64s = stop - start
-    if kind == "ntile":
-        return _ntile(place, size, part.amount)
-    if kind == "count":
-        return _upto(arguments_of(part, rows)[0], frames)
-    before: Int64s = rows.peers[0] - start
-    if kind == "rank":
-        before += states[0, rows.number] + 1
-        return before
-    if kind == "percent_rank":
-        return floats_to_words(before / np.maximum(size - 1, 1))
-    return floats_to_words((rows.peers[1] - start) / np.maximum(size, 1))
+    earlier = states[0, rows.number] - start  # beside the place of a copy: rows before it in its group
+    if kind in ("row_number", "ntile"):
+        place: Int64s = np.arange(start.shape[0]) + earlier
+        return place + 1 if kind == "row_number" else _ntile(place, sizes, part.amount)
+    if kind == "cume_dist":
+        return floats_to_words((rows.peers[1] + earlier) / np.maximum(sizes, 1))
+    before: Int64s = rows.peers[0] + earlier
+    return before + 1 if kind == "rank" else floats_to_words(before / np.maximum(sizes - 1, 1))
 
 
 def _ntile(place: Int64s, size: Int64s, parts: int) -> Int64s:

@@ -32,6 +32,7 @@ from differential.operators.reducing.window_parts import (
 
 __all__ = [
     "arguments_of",
+    "at_frame_ends",
     "flagged",
     "is_value_in",
     "peers_upto",
@@ -119,21 +120,24 @@ def _picked(part: WindowPart, copies: Copies, rows_before: Int64s, state: Int64s
     return out
 
 
-def running_answer(
-    part: WindowPart, copies: Copies, frame: Frame, stops: Int64s, states: Int64s, before: Int64s
-) -> Int64s:
-    """Return the answers of a part that runs: int64[1 or 2, n].
+def at_frame_ends(copies: Copies, frame: Frame, stops: Int64s, states: Int64s, before: Int64s) -> Int64s:
+    """Return the states of a part at the ends of frames: int64[3, n].
 
     stops    where the frame of each copy ends
     states   at each copy; `before`: before each group
     """
     is_own = frame.unit == "rows" and frame.stop == 0
-    if not is_own and (stops != np.arange(1, stops.shape[0] + 1)).any():
-        earlier = states
-        is_empty = stops <= copies.groups[0]
-        states = earlier[:, np.where(is_empty, 0, stops - 1)]
-        if is_empty.any():
-            states[:, is_empty] = before[:, copies.number[is_empty]]
+    if is_own or (stops == np.arange(1, stops.shape[0] + 1)).all():
+        return states
+    is_empty = stops <= copies.groups[0]
+    out = states[:, np.where(is_empty, 0, stops - 1)]
+    if is_empty.any():
+        out[:, is_empty] = before[:, copies.number[is_empty]]
+    return out
+
+
+def running_answer(part: WindowPart, states: Int64s) -> Int64s:
+    """Return the answers of a part that runs, from the states at the ends of frames: int64[1 to 3, n]."""
     counts, high, low = states
     if part.kind == "count":
         answer: Int64s = counts.reshape(1, -1)

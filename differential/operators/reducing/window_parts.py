@@ -82,7 +82,7 @@ NUMBERS: Final = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist
 """Kinds whose answer is never null."""
 
 _OF_FRAMES: Final = ("first_value", "last_value", "nth_value", "count", "sum", "avg", "min", "max")
-_OF_SIZES: Final = ("percent_rank", "cume_dist", "ntile")
+_OF_RANKS: Final = ("rank", "percent_rank", "cume_dist")
 _OF_PEERS: Final = ("rank", "dense_rank", "percent_rank", "cume_dist")
 _FARTHEST: Final = (1 << 62) - 1
 """A distance in rows that no group has."""
@@ -95,6 +95,11 @@ class Frame:
     unit: FrameUnit = "range"
     start: int | None = None
     stop: int | None = 0
+
+    @property
+    def is_all(self) -> bool:
+        """True if every row sees its whole group."""
+        return self.start is None and self.stop is None
 
 
 @dataclass(frozen=True)
@@ -177,54 +182,99 @@ class WindowFunctions:
     def asks_peers(self) -> bool:
         """True if answers depend on which rows are equal in the order."""
         of_peers = any(part.kind in _OF_PEERS for part in self.parts)
-        return of_peers or (self.has_frames and self.frame.unit != "rows")
+        return of_peers or (self.has_frames and self.frame.unit != "rows" and not self.frame.is_all)
 
     @property
     def compared(self) -> Bools:
         """The lines of a state (`running.py`) that decide of later answers."""
         kinds = {part.kind for part in self.parts}
-        counts = (not kinds.isdisjoint(("row_number", "rank")), "dense_rank" in kinds)
+        counts = (not kinds.isdisjoint(("row_number", *_OF_RANKS)), "dense_rank" in kinds)
         return np.array([*counts, *(runs for runs in self.runs for _ in range(3))], np.bool_)
 
     @property
+    def totals(self) -> Bools:
+        """The lines of a state at the end of a group that decide of the answers of all its rows."""
+        of_size = any(part.kind in ("percent_rank", "cume_dist") for part in self.parts)
+        of_all = self.frame.is_all
+        return np.array(
+            [of_size, False, *(runs and of_all for runs in self.runs for _ in range(3))], np.bool_
+        )
+
+    @property
+    def buckets(self) -> tuple[int, ...]:
+        """How many parts each `ntile` has."""
+        return tuple(part.amount for part in self.parts if part.kind == "ntile")
+
+    @property
+    def asks_totals(self) -> bool:
+        """True if answers depend on what all rows of a group have come to."""
+        return bool(self.buckets) or bool(self.totals.any())
+
+    @property
     def is_whole(self) -> bool:
-        """True if a change may change the answer of any row of its group."""
-        if self.symbols:  # places of long texts may be out of order, and are put in order for whole groups
-            return True
-        frame, sees = self.frame, self.has_frames
+        """True if each change is worked off by a pass over its group."""
+        frame, kinds = self.frame, {part.kind for part in self.parts if part.kind in _OF_FRAMES}
         if frame.start is None and any(part.is_wide and part.kind in _OF_FRAMES for part in self.parts):
             return True
-        if any(part.kind in _OF_SIZES for part in self.parts) or (sees and frame.stop is None):
-            return True
-        return sees and frame.unit == "range" and max(self._looks) > _FARTHEST
+        if not kinds:
+            return False
+        if frame.start is not None and frame.stop is None:
+            # Such frames are turned round (`ordered/windows.py`), but for values near their begin.
+            is_behind = frame.unit == "range" and frame.start > 0
+            if is_behind or not kinds <= {"first_value", "nth_value"}:
+                return True
+        return frame.unit == "range" and max(self._looks) > _FARTHEST
 
     @property
     def _looks(self) -> tuple[int, int]:
-        """How far rows look back and ahead in their frames: of a running function, to where a frame ends."""
+        """How far rows look back and ahead in their frames: of a running function, to where a frame ends; of
+        one that ends with the group, to where it begins.
+        """
         frame = self.frame
         back = frame.stop if frame.start is None else frame.start
-        return max(-(back or 0), 0), max(frame.stop or 0, 0)
+        ahead = frame.start if frame.stop is None else frame.stop
+        return max(-(back or 0), 0), max(ahead or 0, 0)
 
-    def shape(self, kw: int, limit: int) -> Int64s:
-        """Return the form that `stretch_rows` takes; `limit`: as its `LIMIT`."""
+    @property
+    def _picks(self) -> int:
+        """How many rows behind the first of its frame, which ends with the group, a function looks for its
+        value, at most.
+        """
+        if self.frame.start is None or self.frame.stop is not None:
+            return 0
+        return max([0, *(part.amount - 1 for part in self.parts if part.kind == "nth_value")])
+
+    @property
+    def is_marked(self) -> bool:
+        """True if large groups have marks, from whose states later rows go on."""
+        return not self.is_whole and (bool(self.compared.any()) or self.asks_totals)
+
+    def shape(self, kw: int, limit: int | None, reach: int = 0) -> Int64s:
+        """Return the form that `stretch_rows` takes.
+
+        limit   as its `LIMIT`; None: a stretch is the whole group
+        reach   so many rows around a change, or a touched row, may have another answer
+        """
         frame, shape = self.frame, np.zeros(14, np.int64)
         both, looks = [BACK, AHEAD], np.minimum(self._looks, _FARTHEST)
-        shape[[KW, VW, LIMIT, WHOLE]] = kw, self.width, limit, self.is_whole
+        shape[[KW, VW, LIMIT, WHOLE]] = kw, self.width, limit or 0, limit is None
         shape[[EDGE, FLAG, WORD]] = self.ordered, -1, -1
-        shape[MARKED] = not self.is_whole and bool(self.compared.any())
+        shape[MARKED] = self.is_marked
         near, blocks, distance = (np.array(both) + first for first in (NEAR, BLOCKS, DISTANCE))
         lags = [part.amount for part in self.parts if part.kind == "lag"]
-        shape[near] = max([0, *lags]), max([0, *(-amount for amount in lags)])
+        shape[near] = max([reach, *lags]), max([reach, *(-amount for amount in lags)])
         shape[blocks] = 0 if self.asks_peers else -1
-        if self.is_whole or not self.has_frames:
+        if limit is None or not self.has_frames or frame.is_all:
             return shape
         if frame.unit == "rows":
-            shape[near] = np.maximum(shape[near], looks)
+            shape[near] = np.maximum(shape[near], np.minimum(looks + [0, self._picks], _FARTHEST))
         elif frame.unit == "groups":
-            shape[blocks] = looks
-        elif frame.start or frame.stop:
-            shape[[FLAG, WORD]] = self.by
-            shape[distance] = looks
+            shape[blocks] = np.minimum(looks + [0, self._picks], _FARTHEST)
+        else:
+            shape[NEAR + AHEAD] = max(int(shape[NEAR + AHEAD]), min(self._picks, _FARTHEST))
+            if frame.start or frame.stop:
+                shape[[FLAG, WORD]] = self.by
+                shape[distance] = looks
         return shape
 
     @property

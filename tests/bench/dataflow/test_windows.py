@@ -14,6 +14,7 @@ MOST = {
     "running sum, at the first row": 2 * ROWS + 2,
     "sum of a range of 100 rows": 2 * 102,
     "row_number, a row more at 0.99": 16,
+    "percent_rank, a row more at 0.5": 2 * ROWS + 2,
     "row_number, a row more at the first row": 2 * ROWS + 2,
 }
 

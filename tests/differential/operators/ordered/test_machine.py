@@ -11,12 +11,17 @@ from reference.dataflow import Cluster, trace_rows, traces
 
 import differential as dd
 from differential import col
+from differential.columns.column_types import Int64s
 from differential.columns.schema import Schema
 from differential.columns.worker_symbols import SYMBOLS
 from differential.errors import MultiplicityOverflowError
 from differential.operators.ordered.layout import InOrder, SortDirection
+from differential.operators.ordered.machine import FirstMachine
+from differential.operators.ordered.windows import WindowOrder
 from differential.operators.reduce import ReduceMachine
+from differential.operators.reducing.window_parts import Frame, WindowPart
 from timely.building.dataflow import Dataflow
+from timely.dictionaries import Mark
 
 
 def _flow(dataflow: Dataflow) -> None:
@@ -76,3 +81,41 @@ def test_a_row_that_is_there_too_often_is_named_as_it_was() -> None:
     cluster.seal()
     with pytest.raises(MultiplicityOverflowError, match="often"):
         cluster.run()
+
+
+class InUse:
+    """A marking of one symbol."""
+
+    def __init__(self, symbol: int) -> None:
+        self.symbol = symbol
+        self.is_marked = False
+
+    def add(self, words: Int64s) -> None:
+        self.is_marked |= bool((words == self.symbol).any())
+
+    def has_between(self, low: int, high: int) -> bool:
+        return low <= self.symbol <= high
+
+
+@pytest.mark.parametrize("of_order", [True, False])
+@pytest.mark.parametrize("rows", [1, 400])
+def test_texts_of_rows_that_are_turned_round_are_in_use(of_order: bool, rows: int) -> None:
+    schema = Schema.of("k: int, s: string, x: int" if of_order else "k: int, x: int, s: string")
+    calls, frame = ((WindowPart("count"), None),), Frame("rows", 0, None)
+    order = WindowOrder(schema, 1, (SortDirection(),), 1 << 62, functions=calls, frame=frame)
+    assert order.is_turned
+    machine = FirstMachine(order, 1 << 62)
+    symbol = SYMBOLS.intern_one("a text")
+    words = np.zeros((5, rows), np.int64)
+    words[1], words[2], words[-1] = symbol if of_order else np.arange(rows), np.arange(rows), 1
+    if not of_order:
+        words[2] = symbol
+    machine.recv(0, [words])
+    for frontier in ([], [9]):  # while they wait, and once they are in the trace
+        marking = InUse(symbol)
+        if frontier:
+            machine.advance(np.array(frontier))
+            while machine.work() is not None:
+                pass
+        machine.symbols(Mark([marking]))
+        assert marking.is_marked, frontier

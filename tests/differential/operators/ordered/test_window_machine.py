@@ -17,6 +17,9 @@ SIZE = 40_000
 SUM = WindowPart("sum", value=1)
 NUMBER = WindowPart("row_number")
 MOST = WindowPart("max", value=1)
+FOURTHS = WindowPart("ntile", amount=4)
+RANKS = WindowPart("percent_rank")
+ALL = Frame("rows", None, None)
 
 
 def rows_of(lines: list[tuple[int, int, int, int, int]]) -> Int64s:
@@ -34,8 +37,8 @@ def corrected(machine: WindowMachine, rows: Int64s, *until: int) -> Int64s:
     return np.concatenate(parts, axis=1)
 
 
-def loaded(*parts: WindowPart) -> WindowMachine:
-    machine = WindowMachine(1, 2, EPOCHS, WindowFunctions(parts, Frame(), 2, 1))
+def loaded(*parts: WindowPart, frame: Frame | None = None) -> WindowMachine:
+    machine = WindowMachine(1, 2, EPOCHS, WindowFunctions(parts, frame or Frame(), 2, 1))
     lines = np.zeros((5, SIZE), np.int64)
     lines[1], lines[2], lines[4] = np.arange(SIZE) * 2, np.arange(SIZE) % 7, 1
     assert corrected(machine, lines, 1).shape[1] == SIZE
@@ -45,6 +48,13 @@ def loaded(*parts: WindowPart) -> WindowMachine:
 @pytest.mark.parametrize(
     ("part", "lines", "changed", "read"),
     [
+        (FOURTHS, [(0, 1, 5)], 3, 7_000),  # one at each bound but the first
+        (FOURTHS, [(0, 41_001, 5)], 5, 7_000),
+        (RANKS, [(0, 20_000, 4, -1), (0, 20_000, 3)], 2, 5_000),
+        (RANKS, [(0, 20_000, 4, -1), (0, 20_011, 3)], 12, 5_000),
+        (RANKS, [(0, 20_001, 4)], 2 * SIZE - 2, 3 * SIZE),
+        ((MOST, ALL), [(0, 20_001, 4)], 1, 5_000),
+        ((MOST, ALL), [(0, 20_001, 9)], 2 * SIZE, 3 * SIZE),
         (SUM, [(0, 2 * SIZE - 401, 1)], 401, 1_500),  # in the last 200 rows, all of which change
         (SUM, [(0, 1, 1)], 2 * SIZE - 1, SIZE + 60_000),
         (SUM, [(0, 1, 5), (0, 3, -5)], 4, 3_000),  # behind both nothing changes
@@ -56,12 +66,12 @@ def loaded(*parts: WindowPart) -> WindowMachine:
 )
 def test_a_change_reads_little_more_than_the_rows_that_it_changes(
     monkeypatch: pytest.MonkeyPatch,
-    part: WindowPart,
+    part: WindowPart | tuple[WindowPart, Frame],
     lines: list[tuple[int, ...]],
     changed: int,
     read: int,
 ) -> None:
-    machine = loaded(part)
+    machine = loaded(part) if isinstance(part, WindowPart) else loaded(part[0], frame=part[1])
     rows_read: list[int] = []
     stretch_rows = stretches.stretch_rows
 

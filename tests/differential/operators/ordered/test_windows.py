@@ -30,6 +30,25 @@ def test_columns_of_a_descending_order_are_inverted_but_symbols_are_not() -> Non
     assert functions.by == (-1, -1), "there are two"
 
 
+def test_windows_whose_frames_end_with_the_group_are_turned_round() -> None:
+    calls = (
+        (WindowPart("sum"), "v"), (WindowPart("last_value"), "name"), (WindowPart("lag", amount=2), "v"),
+    )  # fmt: skip
+    frame = Frame("rows", -3, None)
+    directions = (SortDirection(),)
+    order = WindowOrder(SCHEMA, 1, directions, 1 << 62, functions=calls, frame=frame)
+    functions = order.aggregate()
+    assert order.is_turned and functions.frame == Frame("rows", None, 3)
+    assert [part.kind for part in functions.parts] == ["sum", "first_value", "lag"]
+    assert functions.parts[2].amount == -2
+    assert all(word.inverted for word in order.layout), "names, which are no part of the order, too"
+    for other in ("row_number", "first_value", "ntile", "rank"):
+        parts = ((WindowPart("sum"), "v"), (WindowPart(other, amount=1), None))
+        assert not WindowOrder(SCHEMA, 1, directions, 1 << 62, functions=parts, frame=frame).is_turned
+    for ends in (Frame("rows", None, None), Frame("rows", -3, 3)):
+        assert not WindowOrder(SCHEMA, 1, directions, 1 << 62, functions=calls, frame=ends).is_turned
+
+
 def test_descriptions_tell_windows_apart() -> None:
     assert of(SortDirection()).describe() != of(SortDirection(True)).describe()
     assert of(SortDirection()).added == 6

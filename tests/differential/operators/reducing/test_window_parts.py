@@ -7,13 +7,20 @@ import pytest
 
 from differential.errors import MultiplicityOverflowError
 from differential.kernels.sweeps.around import AHEAD, BACK, BLOCKS, DISTANCE, MARKED, NEAR, WHOLE, WORD
-from differential.operators.reducing.window_parts import Frame, WindowFunctions, WindowPart, copies_of
+from differential.operators.reducing.window_parts import (
+    Frame,
+    WindowFunctions,
+    WindowKind,
+    WindowPart,
+    copies_of,
+)
 
 SUM = WindowPart("sum", value=1)
 LAG = WindowPart("lag", value=1, amount=-7)
 NUMBER = WindowPart("row_number")
 RANK = WindowPart("rank")
 LEAD = WindowPart("lag", value=1, amount=-1)
+NTH = WindowPart("nth_value", value=1, amount=4)
 WORDS = (*(place + side for place in (NEAR, BLOCKS, DISTANCE) for side in (BACK, AHEAD)), WORD, WHOLE, MARKED)
 
 
@@ -33,7 +40,15 @@ WORDS = (*(place + side for place in (NEAR, BLOCKS, DISTANCE) for side in (BACK,
         ((SUM,), Frame("range", -5, 1), (0, 0, 0, 0, 5, 1, 0, 0, 0)),
         ((SUM,), Frame("groups", -2, 1), (0, 0, 2, 1, 0, 0, -1, 0, 0)),
         ((SUM,), Frame("rows", 0, None), (0, 0, -1, -1, 0, 0, -1, 1, 0)),
-        ((NUMBER, WindowPart("ntile", amount=4)), Frame(), (0, 0, -1, -1, 0, 0, -1, 1, 0)),
+        ((SUM,), Frame("range", None, None), (0, 0, -1, -1, 0, 0, -1, 0, 1)),
+        ((NTH,), Frame("rows", 2, None), (0, 5, -1, -1, 0, 0, -1, 0, 0)),
+        ((NTH,), Frame("rows", -2, None), (2, 3, -1, -1, 0, 0, -1, 0, 0)),
+        ((NTH,), Frame("groups", 2, None), (0, 0, 0, 5, 0, 0, -1, 0, 0)),
+        ((NTH,), Frame("range", -2, None), (0, 3, 0, 0, 2, 0, 0, 0, 0)),
+        ((NTH, LAG), Frame("range", 0, None), (0, 7, 0, 0, 0, 0, -1, 0, 0)),
+        ((NTH,), Frame("range", 2, None), (0, 0, 0, 0, 0, 0, -1, 1, 0)),
+        ((NUMBER, WindowPart("ntile", amount=4)), Frame(), (0, 0, -1, -1, 0, 0, -1, 0, 1)),
+        ((WindowPart("cume_dist"),), Frame(), (0, 0, 0, 0, 0, 0, -1, 0, 1)),
         ((NUMBER,), Frame("rows", 0, None), (0, 0, -1, -1, 0, 0, -1, 0, 1)),
         ((SUM,), Frame("range", -(1 << 62), 1), (0, 0, 0, 0, 0, 0, -1, 1, 0)),
         ((LAG,), Frame("range", -(1 << 62), 1), (0, 7, -1, -1, 0, 0, -1, 0, 0)),
@@ -41,11 +56,33 @@ WORDS = (*(place + side for place in (NEAR, BLOCKS, DISTANCE) for side in (BACK,
 )
 def test_how_far_rows_look(parts: tuple[WindowPart, ...], frame: Frame, reach: tuple[int, ...]) -> None:
     functions = WindowFunctions(parts, frame, 2, 1, (-1, 0))
-    assert tuple(functions.shape(1, 0)[list(WORDS)].tolist()) == reach
+    shape = functions.shape(1, None if functions.is_whole else 0)
+    assert tuple(shape[list(WORDS)].tolist()) == reach
 
 
-def test_long_texts_are_put_in_order_for_whole_groups() -> None:
-    assert WindowFunctions((NUMBER,), Frame(), 2, 1, symbols=((0, 1),)).is_whole
+def test_more_rows_may_have_another_answer_than_those_that_see_the_change() -> None:
+    functions = WindowFunctions((LAG, WindowPart("ntile", amount=4)), Frame(), 2, 1)
+    assert functions.buckets == (4,) and functions.asks_totals and not functions.totals.any()
+    shape = functions.shape(1, 0, 3)
+    assert (shape[NEAR + BACK], shape[NEAR + AHEAD]) == (3, 7)
+
+
+@pytest.mark.parametrize(
+    ("kind", "frame", "lines"),
+    [
+        ("percent_rank", Frame(), [0]),
+        ("cume_dist", Frame(), [0]),
+        ("rank", Frame(), []),
+        ("sum", Frame("rows", None, None), [2, 3, 4]),
+        ("sum", Frame("rows", None, 0), []),
+        ("lag", Frame("rows", None, None), []),
+    ],
+)
+def test_answers_that_depend_on_the_end_of_the_group(
+    kind: WindowKind, frame: Frame, lines: list[int]
+) -> None:
+    functions = WindowFunctions((WindowPart(kind, value=1),), frame, 2, 1)
+    assert np.flatnonzero(functions.totals).tolist() == lines and functions.asks_totals == bool(lines)
 
 
 def test_rows_that_are_owed_have_no_copies_and_others_as_many_as_they_count() -> None:
