@@ -287,6 +287,7 @@ from differential.expressions.expression import (
     when,
 )
 from differential.group_statistics import (
+    any_value_of,
     approx_count_distinct,
     avg_distinct,
     corr,
@@ -317,7 +318,8 @@ __all__ = [
     "MultiplicityOverflowError", "NotEmptyError", "Routed", "RowError", "RuleError", "Schema",
     "SchemaError", "SqlError", "SumOverflowError", "SymbolCollisionError", "UnknownSymbolError",
     "UserFunctionError",
-    "abs", "acos", "add_months", "all_of", "announcements", "any_of", "any_value", "approx_count_distinct",
+    "abs", "acos", "add_months", "all_of", "announcements", "any_of", "any_value", "any_value_of",
+    "approx_count_distinct",
     "argmax", "argmin", "array", "array_append", "array_compact", "array_contains", "array_distinct",
     "array_except", "array_intersect", "array_join", "array_max", "array_min", "array_of", "array_position",
     "array_prepend", "array_remove", "array_repeat", "array_slice", "array_union", "arrays_overlap",

@@ -106,6 +106,7 @@ AggregateKind = Literal[
     "percentile",
     "percentile_disc",
     "mode",
+    "any_value",
     "sum_distinct",
     "avg_distinct",
     "approx_count_distinct",
@@ -128,7 +129,7 @@ PERCENTILES: Final[frozenset[AggregateKind]] = frozenset(("percentile", "percent
 """Kinds that choose a value by its place among all."""
 
 CHOSEN: Final[frozenset[AggregateKind]] = COLLECTED | frozenset(
-    ("min", "max", "argmin", "argmax", "first", "last", "mode")
+    ("min", "max", "argmin", "argmax", "first", "last", "mode", "any_value")
 )
 """Kinds that take values of a group as they are."""
 
@@ -204,6 +205,7 @@ class _OfGroup(Offered, NoValue):
 _CALLS: Final = {
     "any": "any_of",
     "all": "all_of",
+    "any_value": "any_value_of",
     "variance_pop": "var_pop",
     "string_agg_set": "string_agg",
 }
@@ -317,7 +319,7 @@ class Aggregate(_OfGroup):
         type_ = column.type
         if self.kind in ("count", "count_distinct", "approx_count_distinct"):
             return integer
-        if self.kind in ("only", "min", "max", "mode"):
+        if self.kind in ("only", "min", "max", "mode", "any_value"):
             return type_
         if self.kind in ("any", "all", "count_if"):
             if type_.kind != "bool":

@@ -16,6 +16,7 @@ from .expressions.orders import By, orderings
 from .other_spellings import written_as
 
 __all__ = [
+    "any_value_of",
     "approx_count_distinct",
     "avg_distinct",
     "corr",
@@ -67,6 +68,15 @@ def median(column: str | Expr) -> Aggregate:
 def mode(column: str | Expr) -> Aggregate:
     """The value that is there most often; of several the least. Logarithmic work; stores each value once."""
     return Aggregate.of("mode", column)
+
+
+def any_value_of(column: str | Expr) -> Aggregate:
+    """One of the values that are not null, which one is not said; the same rows always give the same one.
+
+    For a column that is the same in all rows of a group. It costs what `min` does, and takes columns without
+    an order as well. PySpark and SQL: `any_value`. (`dd.any_value` is a type.)
+    """
+    return Aggregate.of("any_value", column)
 
 
 @written_as("string_agg('x', ', ')")

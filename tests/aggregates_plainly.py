@@ -231,6 +231,7 @@ ASKED: Final[dict[str, Asked]] = {
     "high x": Asked(
         dd.percentile_disc("x", 0.7), _placed("x", lambda all_: plainly.percentile_disc(all_, 0.7))
     ),
+    "some x": Asked(dd.any_value_of("x"), _extreme("x", _least)),  # which one it is says nobody
     "mode x": Asked(dd.mode("x"), _most("x")),
     "mode s": Asked(dd.mode("s"), _most("s")),
     "texts": Asked(dd.string_agg("s", ", "), _texts(", ", once=False)),

@@ -37,7 +37,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Final, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -52,7 +52,7 @@ from differential.columns.foreign.type_names import (
     kind_of_object,
     type_text,
 )
-from differential.errors import SchemaError, shown
+from differential.errors import ExpressionError, SchemaError, shown
 
 __all__ = [
     "ANY_METADATA",
@@ -132,6 +132,19 @@ class ColumnType:
             )
         assert (self.kind == "decimal") == (self.precision > 0), self.kind
         assert self.is_nested == bool(self.parts), self.kind
+
+    if not TYPE_CHECKING:
+
+        def __call__(self, *arguments: object, **options: object) -> NoReturn:
+            """Refuse the call: PySpark and SQL have a function `any_value`."""
+            if self.kind == "any":
+                raise ExpressionError(
+                    "dd.any_value is a type of columns. For one of the values of each group write "
+                    "dd.any_value_of('x')"
+                )
+            raise ExpressionError(
+                f"{self} is a type of columns, and no function: to convert values write col.x.cast('{self}')"
+            )
 
     def _check_parts(self) -> None:
         if any(part.kind == "any" for part in self.parts):

@@ -65,6 +65,36 @@ def test_refused_with_what_to_write(build: Callable[[], object], words: str) -> 
         build()
 
 
+def test_one_of_the_values_of_any_type_that_is_not_null_if_there_is_one() -> None:
+    def build(flow: timely.Dataflow) -> None:
+        rows = dd.input(flow, "rows", "k: int, x: any?, s: string?, p: struct<a: int>?")
+        some = {f"some_{name}": dd.any_value_of(name) for name in ("x", "s", "p")}
+        rows.group_by("k").agg(**some).output("out")
+        text = "select any_value(x) as x, any_value(p) as p from rows group by k"
+        dd.sql(flow, text, rows=rows).output("sql")
+
+    rows = [
+        (1, None, None, None),
+        (1, [1, "a"], "z", {"a": 2}),
+        (1, {"b": 3}, "y", None),
+        (2, None, None, None),
+    ]
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow = cluster.install(timely.builder(build))
+        flow.input("rows").insert(rows)
+        for goes in range(3):
+            flow.seal(wait=True)
+            left = [row for row in rows[goes:] if row[0] == 1]
+            one = {row["k"]: row for row in flow.output("out").snapshot().to_pylist()}
+            for name, place in (("x", 1), ("s", 2), ("p", 3)):
+                there = [row[place] for row in left if row[place] is not None]
+                assert one[1][f"some_{name}"] in (there or [None]) and one[2][f"some_{name}"] is None
+            expected = [[row["some_x"], row["some_p"]] for row in one.values()]
+            of_sql = [[*row.values()] for row in flow.output("sql").snapshot().to_pylist()]
+            assert sorted(of_sql, key=repr) == sorted(expected, key=repr)
+            flow.input("rows").remove(rows[goes : goes + 1])
+
+
 def test_correlation_is_as_in_spark_where_columns_do_not_vary() -> None:
     def build(flow: timely.Dataflow) -> None:
         rows = dd.input(flow, "rows", "k: int, x: float?, y: int")

@@ -72,6 +72,7 @@ FORMS: dict[str, Form] = {
     "median": Form(("number",), dd.median, "median({0})::DOUBLE"),
     "percentile": Form(("number",), lambda x: dd.percentile(x, 0.25), "quantile_cont({0}, 0.25)::DOUBLE"),
     "percentile_disc": Form(("placed",), lambda x: dd.percentile_disc(x, 0.75), "quantile_disc({0}, 0.75)"),
+    "any_value": Form(("ordered",), dd.any_value_of, "min({0})"),
     "mode": Form(("ordered",), dd.mode, _MODE),
     "string_agg": Form(("string",), lambda x: dd.string_agg(x, ","), "string_agg({0}, ',' ORDER BY {0})"),
     "string_agg by": Form(

@@ -32,7 +32,7 @@ from ...expressions.types import type_of
 from ...operators.ordered.layout import SortDirection
 from ...skew.balance import Balance
 from ..nodes import Accumulate, AddedColumn, Distinct, Filter, Node, OrderBy, Reduce, Select, check_order
-from .choosing import best_value, first_value, most_frequent
+from .choosing import best_value, first_value, most_frequent, some_value
 from .collecting import collected, percentiles_of
 from .composing import estimate, flattened, registers
 from .computing import order_of, with_columns
@@ -159,6 +159,11 @@ def _chosen(
         return collected(add, source, keys, name, aggregate)
     if kind == "mode":
         return most_frequent(add, source, keys, name, column)
+    if kind == "any_value":
+        if not source.schema[column].type.has_order:
+            return some_value(add, source, keys, name, column)
+        # Which value it is stays open; the least one costs least.
+        kind, aggregate = "min", Aggregate("min", column)
     if kind in ("min", "max"):
         type_ = source.schema[column].type
         if type_.is_ordered and type_.words == 1:

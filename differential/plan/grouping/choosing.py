@@ -3,6 +3,7 @@
     best_value    v where x is least, or greatest, among the rows where x is not null; null if there is none.
                   With v = x itself: min and max; else argmin and argmax
     first_value   v of the first row in an order, in which null has its place
+    some_value    v that is not null, the first one in the order of its words
     most_frequent v that is there most often, null aside
 
 Ties go to the least v. Each is the first row (`TopK`) of the group, cut to the named columns: rows that
@@ -20,7 +21,7 @@ from ...skew.balance import Balance
 from ..nodes import Accumulate, AddedColumn, Filter, Node, OrderBy, Select, TopK
 from .dividing import divided
 
-__all__ = ["best_value", "first_value", "most_frequent"]
+__all__ = ["best_value", "first_value", "most_frequent", "some_value"]
 
 _Add = Callable[[Node], Node]
 """Enters a node into the plan, as written where the user's call is."""
@@ -55,6 +56,16 @@ def first_value(
 ) -> Node:
     """Return `value` of the first row of each group in an order, as `name` beside the keys."""
     return _named(add, _first(add, source, keys, order, value, balance), keys, name, ColumnRef(value))
+
+
+def some_value(add: _Add, source: Node, keys: tuple[str, ...], name: str, value: str) -> Node:
+    """Return a value of each group, of any type, that is not null if there is one, as `name` beside the
+    keys.
+    """
+    is_null = f"{value} (is null)"
+    named = [(key, ColumnRef(key)) for key in dict.fromkeys((*keys, value))]
+    rows = add(Select(source, (*named, (is_null, ColumnRef(value).is_null().cast("int")))))
+    return first_value(add, rows, keys, name, value, [OrderBy(is_null)], None)
 
 
 def most_frequent(add: _Add, source: Node, keys: tuple[str, ...], name: str, value: str) -> Node:

@@ -28,7 +28,7 @@ __all__ = ["aggregate_of", "aggregated", "first_rows", "windowed"]
 _NO_LIMIT = 1 << 40
 """A limit that no collection reaches, for OFFSET without LIMIT."""
 
-_CHOSEN = frozenset(("min", "max", "any", "all", "collect_set", "argmin", "argmax", "first"))
+_CHOSEN = frozenset(("min", "max", "any", "all", "collect_set", "argmin", "argmax", "first", "any_value"))
 """Aggregates whose result is the same for different values and for all values."""
 _WITH_DISTINCT = frozenset(("count", "sum", "avg", "string_agg"))
 """Aggregates that collections have of different values, too."""
@@ -159,6 +159,7 @@ _PLAIN = {
     "sum": dd.sum, "avg": dd.avg, "min": dd.min, "max": dd.max, "any": dd.any_of, "all": dd.all_of,
     "count_if": dd.count_if, "variance": dd.variance, "stddev": dd.stddev,
     "collect": dd.collect, "collect_set": dd.collect_set, "mode": statistics.mode,
+    "any_value": statistics.any_value_of,
     "skewness": statistics.skewness, "kurtosis": statistics.kurtosis,
     "approx_count_distinct": statistics.approx_count_distinct,
 }  # fmt: skip

@@ -27,7 +27,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "Count": "count", "CountIf": "count_if", "Sum": "sum", "Average": "avg", "Min": "min", "Max": "max",
     "BoolAnd": "all", "BoolOr": "any", "VarianceSamp": "variance", "VariancePop": "variance_pop",
     "StddevSamp": "stddev", "StddevPop": "stddev_pop", "MaxBy": "first", "MinBy": "first",
-    "CollectList": "collect", "CollectSet": "collect_set", "AnyValue": "min", "Median": "percentile",
+    "CollectList": "collect", "CollectSet": "collect_set", "AnyValue": "any_value", "Median": "percentile",
     "Percentile": "percentile", "Mode": "mode", "ListAgg": "string_agg", "CovPopulation": "covar_pop",
     "CovSample": "covar_samp", "Corr": "corr", "Skewness": "skewness", "Kurtosis": "kurtosis",
     "HyperLogLogPlusPlus": "approx_count_distinct",

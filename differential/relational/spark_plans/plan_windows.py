@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from timely.user_code.call_site import CallSite
@@ -120,6 +120,8 @@ class PlanWindows:
             kind = f"{function.kind.lower()}_value"
             return self._value(kind, function.children[0], scope), frame
         parts = self._aggregates.parts(function, scope, self._expressions, is_distinct=False)
+        if parts.kind == "any_value":
+            parts = replace(parts, kind="min")  # one of several that would do
         is_whole = frame == Frame("rows", None, None)
         if (
             parts.by

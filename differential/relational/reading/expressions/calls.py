@@ -52,7 +52,7 @@ AGGREGATES: Final[Mapping[type[exp.Expression], str]] = {
     exp.ArgMin: "argmin",
     exp.ArrayAgg: "collect",
     exp.ArrayUniqueAgg: "collect_set",
-    exp.AnyValue: "min",
+    exp.AnyValue: "any_value",
     exp.First: "first",
     exp.Median: "percentile",
     exp.Quantile: "percentile",
