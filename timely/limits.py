@@ -105,7 +105,8 @@ PICTURE_ROWS_MAX: Final = 10_000
 """Rows of an output that a notebook reads to show the first; of a larger one it shows the columns."""
 
 LIVE_ROWS_MAX: Final = 1_000_000
-"""Rows of an output that a live table keeps, to have the first of them in any order."""
+"""Rows of an output that a live table, of a notebook or of a console, keeps, to have the first of them in any
+order."""
 
 LIVE_SHOWN_ROWS_MAX: Final = 1_000
 """Rows that a live table shows."""
@@ -497,11 +498,8 @@ CONSOLE_QUERY_SECONDS_MAX: Final = 60.0
 CONSOLE_CALLS_MAX: Final = 8
 """Calls to workers that pages of a console have under way, beside the one that asks for numbers."""
 
-LIVE_ROWS_MAX: Final = 1_000_000
-"""Rows of an output that a console shows live: it keeps a copy of them."""
-
 LIVE_BYTES_MAX: Final = 256 * MIB
-"""The size of this copy."""
+"""The size of the rows of an output that a console shows live: it keeps a copy of them."""
 
 LIVE_OUTPUTS_COUNT_MAX: Final = 8
 """Outputs that pages of one console show live at one time."""

@@ -9,8 +9,9 @@ piece of them is sent again and again.
     collection the rows as a table in the client, as an input of a collection, grouped by key and counted: a
                row is taken in, packed, exchanged and sorted. That is much more, and a mark to compare with
 
-Estimate: a row of a table is numbered and divided in 4 ns, taken in 2, copied three times: 10 to 20 ns in each
-of two processes: 50 to 100 million rows a second. A record takes 70 ns to number and to divide; half of them take 120 to travel: some ten million a second.
+Estimate: a row of a table is numbered and divided in 4 ns, taken in 2, copied three times: 10 to 20 ns in
+each of two processes, so 50 to 100 million rows a second. A record takes 70 ns to number and to divide; half
+of them take 120 to travel: some ten million a second.
 
     python -m bench.dataflow.exchanged [--runs N] [--write FILE]
 """
