@@ -479,8 +479,9 @@ class InputHandle:
         """
         entrance = self._entrance
         new: int | None = self._held
-        is_one = len(self._sealed) == 1 and not self._sealed[0].entering[1:]  # Fast path.
-        together = None if is_one else Together(entrance.let_in)
+        entering = self._sealed[0].entering if len(self._sealed) == 1 else None
+        is_one = entering is not None and (not entering or (not entering[1:] and not entering[0][1][1:]))
+        together = None if is_one else Together(entrance.let_in)  # Fast path.
         let_in = entrance.let_in if together is None else together.add
         epochs = 0
         while self._sealed:

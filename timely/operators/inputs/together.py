@@ -1,8 +1,9 @@
-"""Few rows of several epochs that enter as one batch.
+"""Few rows of several calls or epochs that enter as one batch.
 
 Each batch is a message, and each message costs the same whether it has one row or a thousand: to send, to
 take, to count. If rows have times of their own, those of several epochs may go together; their envelope is at
-the first of these until they arrive.
+the first of these until they arrive. So do the rows of one epoch that several calls have brought, as one that
+removes and one that inserts.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from ...wire.batch import Batch, Timed
 __all__ = ["ENTERING_BATCH_ROWS", "Together"]
 
 ENTERING_BATCH_ROWS: Final = 4_096
-"""The size of a batch of several epochs; more rows go in several batches, so that the first epochs do not
-wait for the last."""
+"""The size of a batch of several calls or epochs; more rows go in several batches, so that the first epochs
+do not wait for the last."""
 
 
 class Together:

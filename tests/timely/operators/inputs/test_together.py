@@ -1,4 +1,4 @@
-"""Few rows of several epochs enter as one batch, and in order; of what has no times each enters by itself."""
+"""Few rows of several calls or epochs enter as one batch, in order; what has no times enters one by one."""
 
 from __future__ import annotations
 
@@ -180,6 +180,25 @@ def test_a_backlog_of_small_epochs_enters_at_once() -> None:
     handle.let_rows_in()
     assert entrance.batches == 1 and entrance.held == 901
     assert entrance.entered == Counter({(number, number): 1 for number in range(900)})
+
+
+@pytest.mark.parametrize("rows_of_call", [1, 2_000, 3_000])
+def test_what_an_epoch_has_removed_and_inserted_enters_as_one_batch_unless_it_is_much(
+    rows_of_call: int,
+) -> None:
+    dataflow = Dataflow("flow")
+    dd.input(dataflow, "rows", "k: int").output("out")
+    entrance = Entrance(dataflow.freeze().codes[0])
+    entrance.room = 2
+    handle = InputHandle("rows", entrance, TableIn(Schema.of("k: int"), "rows"))
+    tables = [pa.table({"k": range(start, start + rows_of_call)}) for start in (0, rows_of_call)]
+    for table, diff in zip(tables, (-1, 1), strict=True):
+        handle.append_all(0, handle.encode(table, diff, handle.epoch_word(0)))
+    handle.seal(0)
+    handle.let_rows_in()
+    assert entrance.batches == (1 if 2 * rows_of_call <= together.ENTERING_BATCH_ROWS else 2)
+    wanted = {(key, 0): -1 if key < rows_of_call else 1 for key in range(2 * rows_of_call)}
+    assert dict(entrance.entered) == wanted and entrance.held == 1
 
 
 @pytest.mark.parametrize("sealed_at_once", [True, False])
