@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from differential.columns.packed.block import reserve
+from differential.columns.packed.block import reserve, reserved_bytes
 from differential.kernels.rows.columns import column_bounds, copy_column
 from differential.kernels.rows.memory import HEADER, LUB, ROWS
 from differential.kernels.rows.room import give_back
@@ -70,28 +70,28 @@ class Tightening:
 
     def _look(self, budget: int) -> int:
         """Find the bounds of the times or differences."""
-        column = self._column
-        low, high = self.ranges[column]
-        if low == high:
-            self._seen[:] = low
-            values, self._at = 0, self.rows
-        else:
+        column, values = self._column, 0
+        low, high = self.ranges[column].tolist()
+        if low != high:
             values = min(_LOOKS_PER_ROW * budget, self.rows - self._at)
             column_bounds(self.line.reshape(1, -1), 0, column, self._at, values, self._seen)
             self._at += values
-        if self._at == self.rows:
+            if self._at < self.rows:
+                return -(-values // _LOOKS_PER_ROW)
             self.ranges[column] = self._seen
-            self._column, self._at, self._seen = column + 1, 0, _NOTHING.copy()
-            if self.is_done:
-                self._begin_to_copy()
+            self._at, self._seen = 0, _NOTHING.copy()
+        self._column = column + 1
+        if self.is_done:
+            self._begin_to_copy()
         return -(-values // _LOOKS_PER_ROW)
 
     def _begin_to_copy(self) -> None:
         """Reserve the memory that is needed, if that is less by enough."""
-        line, memory = reserve(self.rows, self.ranges)
-        saved = self.memory.nbytes - memory.nbytes
-        if saved < _SAVED_BYTES_MIN or SAVED_SHARE * saved < self.memory.nbytes:
+        size = self.memory.nbytes
+        saved = size - reserved_bytes(self.rows, self.ranges)
+        if saved < _SAVED_BYTES_MIN or SAVED_SHARE * saved < size:
             return
+        line, memory = reserve(self.rows, self.ranges)
         line[[ROWS, LUB]] = self.line[[ROWS, LUB]]
         self._copy, self._column = (line, memory), 0
 

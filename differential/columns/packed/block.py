@@ -22,7 +22,7 @@ from differential.kernels.rows.room import mapped_bytes, room_for
 from progress.compiled.arrays import Int64s
 from timely.dictionaries import Mark
 
-__all__ = ["BLOCK_ROWS", "WIDTHS", "Block", "PackedColumn", "reserve"]
+__all__ = ["BLOCK_ROWS", "WIDTHS", "Block", "PackedColumn", "reserve", "reserved_bytes"]
 
 _SPARE_BYTES: Final = 1
 """Bytes behind the values: a reader of three-byte values reads four (`kernels/rows/memory.py`)."""
@@ -43,16 +43,29 @@ def reserve(rows: int, ranges: Int64s) -> tuple[Int64s, Int64s]:
 
     Mapped memory that is never written costs nothing.
     """
+    entries, size = _laid_out(rows, ranges)
+    memory = mapped_bytes(size)
+    line: Int64s = np.array(entries, np.int64)
+    line[HEADER::3] += memory.ctypes.data
+    return line, memory
+
+
+def reserved_bytes(rows: int, ranges: Int64s) -> int:
+    """Return the size of the memory that `reserve` would return, as far as it does not round it up to
+    pages.
+    """
+    return (_laid_out(rows, ranges)[1] + 7) // 8 * 8
+
+
+def _laid_out(rows: int, ranges: Int64s) -> tuple[list[int], int]:
+    """Return a line whose addresses count from the beginning of the memory, and the bytes of the memory."""
     entries, size = [0] * HEADER, 0
     for low, high in ranges.tolist():
         width = (int(high - low).bit_length() + 7) // 8
         width = width if width <= WIDTHS[-1] else 8
         entries += size, width, 0 if width == 8 else low
         size += (rows * width + 63) // 64 * 64
-    memory = mapped_bytes(size + 8)
-    line: Int64s = np.array(entries, np.int64)
-    line[HEADER::3] += memory.ctypes.data
-    return line, memory
+    return entries, size + 8
 
 
 class PackedColumn(NamedTuple):
