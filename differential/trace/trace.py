@@ -513,7 +513,7 @@ class Trace:
         """Begin merges of neighbours too close in size, newest first; a run takes part in one at a time."""
         index = len(self._runs) - 2
         while index >= 0:
-            # Hardly any are close: that is asked first.
+            # Fast path: hardly any neighbours are close.
             if _are_close(self._runs[index].rows, self._runs[index + 1].rows) and not (
                 {index - 1, index, index + 1} & self._merges.keys()
             ):

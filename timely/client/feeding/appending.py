@@ -145,7 +145,7 @@ def is_large(table: pa.Table, workers: int) -> bool:
 
 
 class _RowBytes:
-    """The most bytes that a row takes, by schema: mostly the same schema is asked for again."""
+    """The most bytes that a row takes, by schema. Mostly a table has the schema of the last one."""
 
     def __init__(self) -> None:
         self._last: tuple[pa.Schema, int] = pa.schema([]), 0
