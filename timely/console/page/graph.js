@@ -6,7 +6,7 @@ import { stagePanel } from "./stage.js";
 import { state } from "./state.js";
 
 const NAME_CHARS = 28;
-const LOG_SPAN = 4; // powers of ten between no colour and full colour
+const LOG_SPAN = 4; // powers of ten between the thinnest edge and the widest
 
 /** How each stage is coloured: value, text, and a share from 0 to 1. */
 const COLOURS = {
@@ -17,11 +17,11 @@ const COLOURS = {
   },
   rows: {
     title: "rows/s", help: "rows that come to it, each second",
-    value: (flow, id) => flow.stages.rows[id], text: (value) => `${short(value)}/s`, share: logarithmic,
+    value: (flow, id) => flow.stages.rows[id], text: (value) => `${short(value)}/s`, share: rooted,
   },
   bytes: {
     title: "bytes", help: "of rows that it keeps",
-    value: (flow, id) => flow.stages.kept[id], text: size, share: logarithmic,
+    value: (flow, id) => flow.stages.kept[id], text: size, share: rooted,
   },
   skew: {
     title: "skew", help: "the worker that works longest, beside the mean of all; 1: all work the same",
@@ -31,9 +31,13 @@ const COLOURS = {
   },
   waiting: {
     title: "waiting", help: "rows in front of it",
-    value: (flow, id) => flow.stages.waiting[id], text: short, share: logarithmic,
+    value: (flow, id) => flow.stages.waiting[id], text: short, share: rooted,
   },
 };
+
+function rooted(value, most) {
+  return most > 0 ? Math.sqrt(value / most) : 0;
+}
 
 function logarithmic(value, most) {
   return value > 0 && most > 0 ? Math.max(0, 1 + Math.log10(value / most) / LOG_SPAN) : 0;
@@ -125,7 +129,7 @@ export function graphPanel(index, stage) {
       const share = Math.min(1, Math.max(0, by.share(value, most)));
       each.heat.style.opacity = share.toFixed(2);
       each.node.classList.toggle("chosen", id === chosen);
-      each.node.classList.toggle("hot", share > 0.6);
+      each.node.classList.toggle("hot", share > 0.7);
       setText(each.metric, by.text(value));
       setText(each.title, `${each.stage.name}\n${each.stage.site}\nstage ${id}`);
     }

@@ -79,6 +79,8 @@ function endedNode(each) {
     h("pre", {}, each.message));
 }
 
+const RANKS = ["uneven", "busy", "input", "waiting", "why", "reader", "grows"];
+
 /** Draw what to look at; lines stay the same nodes as long as they say the same. */
 export function drawFindings(node, flows) {
   const lines = [];
@@ -92,7 +94,8 @@ export function drawFindings(node, flows) {
       });
     }
   }
-  lines.sort((a, b) => b.late - a.late);
+  // A stage that is always busy holds up other dataflows on its worker, too: it comes before those that are late.
+  lines.sort((a, b) => RANKS.indexOf(a.kind) - RANKS.indexOf(b.kind) || b.late - a.late);
   const shown = lines.slice(0, 8);
   const keys = shown.map((each) => `${each.flow.dataflow}/${each.kind}/${each.stage}/${each.advice}`);
   const there = [...node.children];

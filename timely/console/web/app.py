@@ -116,7 +116,7 @@ class _Answers:
     async def explain(self, request: Request) -> Response:
         def asks() -> Json:
             flow = self._flow(request)
-            return {"text": flow.explain(analyze=True)}
+            return {"note": flow.note, "text": flow.explain(analyze=True)}
 
         return await self._called(asks)
 
