@@ -18,6 +18,9 @@ __all__ = ["frame_of", "shape_of", "stage_of"]
 
 _NOTHING: Final[Entry] = {}
 
+_TOLD_OTHERWISE: Final = ("epoch_seconds", "input_rows", "reader_lags")
+"""Figures that a page has with more of what belongs to them, or of another time."""
+
 _SHARES: Final = (0.5, 0.99)
 
 
@@ -79,7 +82,7 @@ def _flow(
     shares = [[stage for stage in one.stages if stage.dataflow == index] for one in by_worker]
     inputs, outputs = _inputs(news), _outputs(news)
     return {
-        **asdict(flow),
+        **{name: value for name, value in asdict(flow).items() if name not in _TOLD_OTHERWISE},
         "stages": _columns(stages, shares),
         "edges": list(_edges(olds, news, seconds)),
         "inputs": inputs,
