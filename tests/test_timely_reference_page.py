@@ -51,6 +51,8 @@ WRITTEN_AS = {
     "updates": of(SqlChanges, "schema status"),
     "probe": of(FlowProbe, "name"),
     "report": of(timely.EpochReport),
+    "retained": of(timely.RetainedReport),
+    "entry": of(timely.Retained),
     "reason": of(timely.Reason, "", "age place read values when"),
     "worker": of(timely.ProgramWorker, "index workers"),
     "sequencer": of(Sequencer, "name"),

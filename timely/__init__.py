@@ -21,6 +21,7 @@ from .client.other_spellings import OF_MODULE as _OF_MODULE
 from .client.programs.program_worker import ProgramWorker
 from .client.programs.running import run
 from .client.programs.stages import program
+from .client.reports.retained import Retained, RetainedReport
 from .client.reports.served import Console
 from .client.reports.why import EpochReport
 from .client.session import Flow
@@ -85,6 +86,8 @@ __all__ = [
     "ReplacedError",
     "RequestError",
     "RestartedError",
+    "Retained",
+    "RetainedReport",
     "Route",
     "Routing",
     "RoutingInput",

@@ -451,6 +451,12 @@ DATED_EPOCHS_MAX: Final = 1024
 """A worker remembers when it opened so many of the last epochs of an input, and when they were complete at an
 output, for the ages in `Flow.why` and `Cluster.stats`."""
 
+TOLD_WRITERS_COUNT_MAX: Final = 16
+"""Writers of one input whose positions `Cluster.stats` tells, those that were heard last."""
+
+RETAINED_COUNT_MAX: Final = 256
+"""Arrangements and outputs of which one worker tells what keeps them from forgetting."""
+
 REASONS_COUNT_MAX: Final = 32
 """What holds an epoch, as far as one worker tells it: so many things, the likeliest first."""
 

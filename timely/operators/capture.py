@@ -25,7 +25,7 @@ from ..wire.claims import shown
 from ..wire.frames.record_values import VALUES, pack_value
 from ..wire.frames.table_batch import TableBatch
 from .failures import FAILURES_PORT, FailureLog
-from .outputs.moves import Moves
+from .outputs.moves import EpochMoves
 from .outputs.output_digests import OutputDigests, hash_of, wrapped
 from .outputs.output_log import OlderChanges, OlderVersion, OutputLog, check_kept
 from .outputs.pieces import Cut, PieceRequest
@@ -230,7 +230,7 @@ class CaptureVertex(Vertex):
         self.failures = failures
         """The log that knows which epochs have no answer, and why; None: all have one."""
         self.places = ReaderPositions()
-        self.moves = Moves()
+        self.moves = EpochMoves()
         """When it found more epochs complete."""
         self.digests: OutputDigests | None = None
         """What a restart must give again; None: nobody checks."""
@@ -414,6 +414,11 @@ class CaptureVertex(Vertex):
     def keep_changes(self, epoch: int) -> None:
         """Keep the changes from `epoch` on until `let_changes_go`, whatever readers forget."""
         self._kept_from = epoch
+
+    @property
+    def changes_kept_from(self) -> int:
+        """The first epoch whose changes something else than a reader keeps; `FOREVER`: nothing does."""
+        return self._kept_from
 
     def let_changes_go(self) -> None:
         """Keep no more than readers need, and drop what they have forgotten meanwhile."""

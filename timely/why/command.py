@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..client.remote.asking import Asker
+from ..client.reports.retained import retained_of
 from ..client.reports.why import at_work, report_of
 from ..errors import MisuseError, PeerError
 from ..keys.folder import client_keys
@@ -48,7 +49,8 @@ def run_command(arguments: Sequence[str]) -> Iterator[str]:
         yield from at_work(_asked(addresses, keys, Why(-1, -1)))
     for number, name, sealed in chosen:
         epoch = max(0, sealed) if parsed.epoch is None else parsed.epoch
-        yield str(report_of(name, epoch, _asked(addresses, keys, Why(number, epoch))))
+        answers = _asked(addresses, keys, Why(number, epoch, parsed.retained))
+        yield str(retained_of(name, answers) if parsed.retained else report_of(name, epoch, answers))
 
 
 def _asked(addresses: Sequence[str], keys: ClientKeys | None, request: Why) -> list[Reply | str]:
@@ -87,6 +89,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("address", metavar="HOST:PORT", help="of any worker of the cluster")
     parser.add_argument("dataflow", nargs="?", help="its name or number; by default all")
     parser.add_argument("epoch", nargs="?", type=int, help="by default the last sealed one")
+    parser.add_argument(
+        "--retained",
+        action="store_true",
+        help="say what keeps arrangements and outputs from forgetting history, and not what holds an epoch",
+    )
     parser.add_argument(
         "--keys",
         type=Path,

@@ -15,6 +15,8 @@ disk           the work is done, and the rows are not on disk yet
 restart        a restarted cluster has not made its answers again
 install        the dataflow has not begun
 pending        embedded workers have work, and no call of the program lets them do it
+reader         a client has not read changes of an output that are complete
+fold           a durable cluster writes changes of an output into a base
 """
 
 from __future__ import annotations
@@ -30,9 +32,9 @@ __all__ = ["KINDS", "Reason", "shown_seconds"]
 
 KINDS: Final = (
     "silent", "install", "input", "call", "import", "restart", "capability", "loop", "notification", "rows",
-    "entering", "elsewhere", "message", "pending", "disk",
+    "entering", "elsewhere", "message", "pending", "disk", "reader", "fold",
 )  # fmt: skip
-"""What may hold an epoch, the likeliest cause first."""
+"""What may hold an epoch, the likeliest cause first; the last two hold changes that are complete."""
 _SHOWN_MAX: Final = 8
 
 
@@ -193,6 +195,15 @@ def _elsewhere(reason: Reason) -> str:
     return f"{what}{reason.place}"
 
 
+def _reader(reason: Reason) -> str:
+    heard = f", and was last heard of {shown_seconds(reason.seconds)} ago" if reason.seconds >= 0 else ""
+    return f"a client has still to read {reason.stage!r} from {reason.when} on{heard}{reason.place}"
+
+
+def _fold(reason: Reason) -> str:
+    return f"a fold writes {reason.stage!r} from {reason.when} on into a base{reason.place}"
+
+
 def _as_it_is(reason: Reason) -> str:
     return reason.detail
 
@@ -213,6 +224,8 @@ _SENTENCES: Final = {
     "message": _message,
     "pending": _as_it_is,
     "disk": _as_it_is,
+    "reader": _reader,
+    "fold": _fold,
 }
 assert _SENTENCES.keys() == set(KINDS), "each kind has a sentence"
 

@@ -333,13 +333,16 @@ class Why:
 
     Values: address and process of the worker; complete, the first epoch that is not complete; reasons, what
     this worker has outstanding up to the epoch (`Reason.values` of `reasons.py`); view, what is outstanding
-    on all workers as far as this one knows: [values, count of all, count of this one]; is_cut, True if there
-    is more. If no dataflow is named also addresses of all workers, and dataflows: [number, name, last sealed
+    on all workers as far as this one knows: [values, count of all, count of this one, of
+    the first what only this one knows]; is_cut, True if there
+    is more; if the client asks for it, retained: see `timely/running/reasons/retained.py`. If no dataflow is
+    named also addresses of all workers, and dataflows: [number, name, last sealed
     epoch] of each. A worker that is in a long call answers this by its other port, and nothing else.
     """
 
     dataflow: int
     epoch: int
+    retained: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,23 +6,25 @@ has answered, is on its way, or with a worker that has not answered.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from ...errors import WaitTimeoutError
 from ...failure import add_note
 from ...limits import REASONS_SECONDS_MAX, REPORT_CHARS_MAX
 from ...operators.capture import FOREVER
 from ...wire.reasons import KINDS, Reason, shown_seconds
-from ...wire.requests import Reply, Why
+from ...wire.requests import Reply, Value, Why
 
-__all__ = ["EpochReport", "at_work", "explain", "report_of"]
+__all__ = ["EpochReport", "at_work", "explain", "report_of", "silent_workers", "together"]
 
 _SHOWN_MAX: Final = 6
 """Lines of a report; of its short form three."""
 _SHORT_MAX: Final = 3
 _OF_WORKERS: Final = ("silent", "call")
+_Place: TypeAlias = tuple[int, tuple[int, ...]]
 _SINCE: Final = ("capability", "notification", "rows", "message", "loop", "entering")
 """Kinds whose age is that of their epoch, since it was sealed."""
 
@@ -122,12 +124,7 @@ def report_of(dataflow: str, epoch: int, answers: Sequence[Reply | str]) -> Epoc
     """Return the report about an epoch from the answers of all workers, in order. In place of an answer: why
     a worker has given none.
     """
-    heard: list[Reason] = []
-    silent = [worker for worker, answer in enumerate(answers) if isinstance(answer, str)]
-    heard += [
-        Reason("silent", detail=answers[worker], seconds=REASONS_SECONDS_MAX, workers=(worker,))  # type: ignore[arg-type]
-        for worker in silent
-    ]
+    heard = silent_workers(answers)
     complete = [answer.integer("complete") for answer in answers if isinstance(answer, Reply)]
     befores = [before for before in complete if before >= 0]
     for answer in answers:
@@ -140,29 +137,58 @@ def report_of(dataflow: str, epoch: int, answers: Sequence[Reply | str]) -> Epoc
     at_work = {(reason.dataflow, reason.stage) for reason in heard if reason.kind == "call"}
     on_the_way = _on_the_way(answers, is_missing=len(befores) < len(answers))
     heard += (reason for reason in on_the_way if (reason.dataflow, reason.stage) not in at_work)
-    reasons = _ranked(_merged(_sealed(heard, answers)))
+    reasons = together(heard, answers)
     is_cut = any(isinstance(answer, Reply) and bool(answer.values.get("is_cut")) for answer in answers)
     return EpochReport(dataflow, epoch, False, min(befores, default=-1), tuple(reasons), is_cut)
+
+
+def silent_workers(answers: Sequence[Reply | str]) -> list[Reason]:
+    """Return a reason for each worker that has given no answer."""
+    return [
+        Reason("silent", detail=answer, seconds=REASONS_SECONDS_MAX, workers=(worker,))
+        for worker, answer in enumerate(answers)
+        if isinstance(answer, str)
+    ]
+
+
+def together(heard: Sequence[Reason], answers: Sequence[Reply | str]) -> list[Reason]:
+    """Return what several workers have told, the same as one reason, the likeliest first."""
+    return _ranked(_merged(_sealed(heard, answers)))
 
 
 def _on_the_way(answers: Sequence[Reply | str], is_missing: bool) -> Iterator[Reason]:
     """Yield what is in a view, and with no worker that has answered. `is_missing`: some worker may have more
     than it tells; otherwise it is only late news that a vertex seems to hold something.
     """
-    viewed: dict[tuple[int, tuple[int, ...]], tuple[Reason, int, int]] = {}
-    for answer in answers:
-        for entry in answer.items("view") if isinstance(answer, Reply) else ():
+    reasons: dict[_Place, Reason] = {}
+    told: dict[_Place, int] = {}
+    here: Counter[_Place] = Counter()
+    heard = [answer for answer in answers if isinstance(answer, Reply)]
+    # A worker in a call has not heard since that began what the others have done.
+    is_fresh = [not any(_is_call(value) for value in answer.items("reasons")) for answer in heard]
+    for answer, counts in zip(heard, is_fresh, strict=True):
+        for entry in answer.items("view"):
             match entry:
-                case [values, int(events), int(own)]:
+                case [values, int(events), int(own), int(untold)]:
                     if (reason := Reason.read(values)) is None:
                         continue
                     key = reason.number, reason.time
-                    _, most, owned = viewed.get(key, (reason, 0, 0))
-                    viewed[key] = reason, max(most, events), owned + own
-    for reason, events, owned in viewed.values():
-        rest = events - owned
+                    reasons[key] = reason
+                    here[key] += own - untold
+                    if counts or not any(is_fresh):
+                        told[key] = max(told.get(key, events - untold), events - untold)
+    for key, reason in reasons.items():
+        rest = told.get(key, 0) - here[key]
         if rest > 0 and (reason.kind == "message" or is_missing):
             yield replace(reason, count=1 if reason.kind == "loop" else rest, workers=())
+
+
+def _is_call(value: Value) -> bool:
+    match value:
+        case {"kind": "call"}:
+            return True
+        case _:
+            return False
 
 
 def _sealed(heard: Sequence[Reason], answers: Sequence[Reply | str]) -> Iterator[Reason]:

@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from ...limits import DATED_EPOCHS_MAX
 
-__all__ = ["Moves"]
+__all__ = ["EpochMoves"]
 
 _SLOTS: Final = DATED_EPOCHS_MAX - 1
 assert DATED_EPOCHS_MAX & _SLOTS == 0, "a power of two, so that a slot is an `and`"
 
 
-class Moves:
+class EpochMoves:
     """The last moments (`time.monotonic`) at which an input or an output moved on, each with the first epoch
     that was still to come; ascending.
 

@@ -34,11 +34,18 @@ _Point = tuple[int, Timestamp]
 
 
 class Viewed(NamedTuple):
-    """A pointstamp in the view of a worker. `events`: of all workers together; `own`: of that worker."""
+    """A pointstamp in the view of a worker.
+
+    events  of all workers together, as far as this one has heard: below 0, if it has not heard yet of what it
+            has received
+    own     of this worker
+    untold  of `events`, what it has counted in a step that is under way, so that no other one can know it
+    """
 
     reason: Reason
     events: int
     own: int
+    untold: int = 0
 
 
 class Outstanding:
@@ -49,6 +56,7 @@ class Outstanding:
         epoch: the last epoch to look at.
         instances: all dataflows of the worker, since an import waits for another one.
         exported: tell only what can lead to one of these exports of the dataflow; empty: tell all.
+        towards: or to one of these stages.
     """
 
     def __init__(
@@ -57,6 +65,7 @@ class Outstanding:
         epoch: int,
         instances: Mapping[int, Instance],
         exported: Collection[Exported] = (),
+        towards: Collection[int] = (),
     ) -> None:
         self._instance = instance
         self._epoch = epoch
@@ -64,7 +73,7 @@ class Outstanding:
         self._now = time.monotonic()
         self._own: Counter[_Point] = Counter()
         vertices = [one.vertex for one in exported]
-        self._towards = [each.stage for each in instance.runners if each.vertex in vertices]
+        self._towards = [each.stage for each in instance.runners if each.vertex in vertices] or list(towards)
         self._first = self._not_led_to()
 
     def reasons(self) -> list[Reason]:
@@ -98,12 +107,15 @@ class Outstanding:
         graph, base = self._instance.frozen.graph, self._instance.anchor.epoch
         base <<= self._instance.frozen.layout.shifts[0]
         events = Counter({(location, word): count for location, word, count in self._instance.pointstamps()})
-        for location, word, delta in self._instance.untold():  # of a step that is under way
-            events[location, word + base] += delta
+        untold = Counter(
+            {(location, word + base): delta for location, word, delta in self._instance.untold()}
+        )
+        for point, delta in untold.items():
+            events[point] += delta
         points: list[Viewed] = []
         for (location, word), count in events.items():
             at = graph.code_of(location).unpack_wide(word)
-            if at[0] > self._epoch or count <= 0:
+            if at[0] > self._epoch or not (count or untold[location, word]):
                 continue
             stage = self._instance.frozen.stages[graph.stage_of(location)]
             kind = "elsewhere" if location < len(graph.stages) else "message"
@@ -111,7 +123,7 @@ class Outstanding:
             if count >= HOLD:
                 kind, detail = "loop", ""
             reason = self._reason(kind, (stage.name, str(stage.site)), location, at, count, detail)
-            points.append(Viewed(reason, count, self._own[location, at]))
+            points.append(Viewed(reason, count, self._own[location, at], untold[location, word]))
         return sorted(points, key=lambda viewed: viewed.reason.time)
 
     def _reason(

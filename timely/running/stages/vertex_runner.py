@@ -30,7 +30,7 @@ from ...dictionaries import HidesWords, Mark
 from ...operators.activator import Activator
 from ...operators.awaiting.in_order import CallsInOrder, async_callbacks
 from ...operators.lasting_words import LastingWords, has_times
-from ...operators.outputs.moves import Moves
+from ...operators.outputs.moves import EpochMoves
 from ...operators.vertex import Feeder, Vertex
 from ...thresholds import FEW_WORDS_MAX
 from ...user_code.call_site import CallSite
@@ -94,7 +94,7 @@ class VertexRunner(Rights):
         self.notifies = False
         self.activations = 0
         self.opened: int | None = None
-        self.moves: Moves | None = None
+        self.moves: EpochMoves | None = None
         """When the input for which it stands has opened its last epochs."""
         self.followers: list[Follower] = []
         self._ahead: Ahead | None = None
@@ -125,7 +125,7 @@ class VertexRunner(Rights):
         word of that.
         """
         word = self.opened = self.code.pack((epoch,))
-        self.moves = Moves()
+        self.moves = EpochMoves()
         self.moves.note(epoch, time.monotonic())
         return word
 

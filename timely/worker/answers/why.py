@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from itertools import islice
 from types import CodeType
 from typing import Protocol
 
 from ...errors import TimelyError
 from ...failure import is_interrupt
-from ...limits import REASONS_COUNT_MAX
+from ...limits import REASONS_COUNT_MAX, RETAINED_COUNT_MAX
 from ...running.core import Worker
 from ...running.instance import Instance
 from ...running.reasons.calls import call_of
 from ...running.reasons.outstanding import Outstanding
+from ...running.reasons.retained import retained
 from ...wire.reasons import KINDS, Reason
 from ...wire.requests import Reply, Value, Why
 from ..counting.counters import loop_under_way
@@ -99,7 +101,11 @@ class Reasons:
         elif complete <= request.epoch < done:
             disk = f"the work on epoch {request.epoch} is done, and its rows are not on disk yet"
             reasons.append(Reason("disk", instance.frozen.name, detail=disk, workers=who))
-        return self._found(instance, request.epoch, reasons, complete)
+        reply = self._found(instance, request.epoch, reasons, complete)
+        if request.retained:
+            entries = retained(instance, self._worker.instances)
+            reply.values["retained"] = list(islice(entries, RETAINED_COUNT_MAX))
+        return reply
 
     def answer_from_outside(self, request: Why, seconds: float = -1.0) -> Reply:
         """Answer in another thread, while the worker is at work: since so many seconds in one call, if that
@@ -138,7 +144,7 @@ class Reasons:
         }
         reasons = [_with_loop(reason, going.get(reason.dataflow, "")) for reason in reasons]
         view = [
-            [viewed.reason.values(), viewed.events, viewed.own]
+            [viewed.reason.values(), viewed.events, viewed.own, viewed.untold]
             for viewed in outstanding.view()[: REASONS_COUNT_MAX + 1]
         ]
         return self._reply(reasons, complete, view)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from progress.times.anchor import EPOCH_MAX
 
 from ...limits import DATED_EPOCHS_MAX
-from ...operators.outputs.moves import Moves
+from ...operators.outputs.moves import EpochMoves
 from ...wire.requests import Value
 
 __all__ = ["epoch_times"]
@@ -19,7 +19,7 @@ __all__ = ["epoch_times"]
 _Arrays: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
 
 
-def epoch_times(inputs: Sequence[Moves], outputs: Sequence[Moves], now: float) -> list[Value]:
+def epoch_times(inputs: Sequence[EpochMoves], outputs: Sequence[EpochMoves], now: float) -> list[Value]:
     """Return epochs (int64), and two times for each (float64), as bytes: so many seconds ago all inputs had
     sealed what is before the epoch, and so long ago that was complete at all outputs. Not a number: it is not
     complete, or that was too long ago to be known.

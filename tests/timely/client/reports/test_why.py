@@ -30,7 +30,7 @@ def says(
             "process": 1,
             "complete": complete,
             "reasons": [reason.values() for reason in reasons],
-            "view": [[reason.values(), events, own] for reason, events, own in view],
+            "view": [[reason.values(), events, own, 0] for reason, events, own in view],
             "is_cut": is_cut,
         }
     )

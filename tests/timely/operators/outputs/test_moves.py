@@ -9,7 +9,7 @@ from collection_flows import distances
 
 import timely
 from timely.limits import DATED_EPOCHS_MAX
-from timely.operators.outputs.moves import Moves
+from timely.operators.outputs.moves import EpochMoves
 from timely.running.checking.comparable import comparable
 
 
@@ -31,7 +31,7 @@ def test_an_output_notes_when_more_was_complete_and_inputs_when_they_moved() -> 
 
 @pytest.mark.parametrize("count", [0, 1, DATED_EPOCHS_MAX - 1, DATED_EPOCHS_MAX, 3 * DATED_EPOCHS_MAX + 5])
 def test_the_oldest_moves_are_forgotten_and_none_decides_anything(count: int) -> None:
-    noted, before = Moves(), comparable(Moves())
+    noted, before = EpochMoves(), comparable(EpochMoves())
     for n in range(count):
         noted.note(n << 50, n / 2)
     last = range(max(0, count - DATED_EPOCHS_MAX), count)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from timely.client.reports.epoch_lists import with_epoch_lists
 from timely.limits import DATED_EPOCHS_MAX
-from timely.operators.outputs.moves import Moves
+from timely.operators.outputs.moves import EpochMoves
 from timely.worker.counting import epoch_times as counted
 
 Pairs = list[tuple[int, float]]
@@ -20,8 +20,8 @@ def epoch_times(inputs: list[Pairs], outputs: list[Pairs], now: float) -> list[o
     return read["dataflows"][0]["epochs"]  # type: ignore[index,call-overload,return-value]
 
 
-def _moves(pairs: Pairs) -> Moves:
-    moves = Moves()
+def _moves(pairs: Pairs) -> EpochMoves:
+    moves = EpochMoves()
     for epoch, moment in pairs:
         moves.note(epoch, moment)
     return moves
