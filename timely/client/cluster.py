@@ -296,6 +296,7 @@ class Cluster(Spelled):
 
         Of the worker: `worker`, `workers`, `process`, `timings.name`, `timings.within`; totals `steps`,
         `messages_sent`, `messages_recv`, `timings.count`, `timings.seconds`, `timings.buckets`.
+        Of each other worker: `peers.worker`, `peers.unreceived_bytes`.
         Of its process: `used.resident_bytes`, `used.peak_bytes`; totals `used.cpu_seconds`,
         `used.kernels_compiled`, `used.compile_seconds`.
         Of large memory: `memory.plain_bytes`, `memory.file_bytes`, `memory.budget_bytes`, `memory.spill`.
@@ -307,7 +308,8 @@ class Cluster(Spelled):
         `store.standby.worker`, `store.standby.process`, `store.standby.is_abreast`, `store.standby.behind`.
         Of each dataflow, by number: `dataflows.spec`, `dataflows.pointstamps`, `dataflows.complete_before`,
         `dataflows.epochs`.
-        Of its inputs: `dataflows.inputs.name`, `dataflows.inputs.epoch`, `dataflows.inputs.rows_waiting`.
+        Of its inputs: `dataflows.inputs.name`, `dataflows.inputs.epoch`, `dataflows.inputs.rows_waiting`,
+        `dataflows.inputs.writers`.
         Of its imports: `dataflows.imports.dataflow`, `dataflows.imports.export`, `dataflows.imports.epoch`.
         Of its outputs: `dataflows.outputs.name`, `dataflows.outputs.complete_before`; of clients that read
         there `dataflows.outputs.readers.epoch`, `dataflows.outputs.readers.silent_seconds`.

@@ -104,6 +104,12 @@ class Credits:
             (self._holding.add if news is CreditNews.HOLD else self._holding.discard)(peer)
             self.gate.set_open(not (self._over or self._holding))
 
+    def on_the_way(self) -> list[tuple[int, int]]:
+        """Return each peer, and about how many bytes it has not received of what was sent to it: on rings and
+        in sockets.
+        """
+        return [(peer, self._unreceived[peer] + self.unmarked[peer]) for peer in self._peers]
+
     def late_peers(self) -> list[int]:
         """Return the peers that have not received much of what was sent to them, or that hold."""
         return sorted(self._over | self._holding)

@@ -47,6 +47,7 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final, NamedTuple
 
 from ...errors import MisuseError
@@ -207,6 +208,13 @@ class Deliveries:
         """Is called with each attempt that is dropped without a decision."""
 
     # Deliveries for whichever epoch is open.
+
+    def positions(self, most: int) -> list[tuple[str, int]]:
+        """Return the writers that were heard last, at most so many, each with the last number that was taken
+        of it.
+        """
+        last = islice(reversed(self._writers.items()), most)
+        return [(writer, numbers.lasts[-1]) for writer, numbers in last if numbers.lasts]
 
     def take_next(self, writer: str, sequence: int, epoch: int) -> bool:
         """If a delivery is right behind those of its writer, so that it is new and leaves no gap, note that

@@ -11,6 +11,7 @@ import msgpack
 
 from ...dictionaries import dictionaries
 from ...failure import is_interrupt, text_of
+from ...limits import TOLD_WRITERS_COUNT_MAX
 from ...mapped import bytes_in_use
 from ...operators.capture import CaptureVertex
 from ...operators.vertex import Vertex
@@ -49,6 +50,7 @@ def statistics(
         "steps": worker.steps,
         "messages_sent": worker.messages_sent,
         "messages_recv": worker.messages_recv,
+        "peers": [{"worker": peer, "unreceived_bytes": size} for peer, size in worker.credits.on_the_way()],
         "timings": worker.timings.report(),
         "memory": _of_memory(),
         "symbols": _of_symbols(worker),
@@ -94,7 +96,12 @@ def _of_dataflow(instance: Instance, spec: str) -> Value:
         "pointstamps": instance.tracker.active_count,
         "complete_before": _complete_before(instance, outputs),
         "inputs": [
-            {"name": handle.name, "epoch": handle.epoch, "rows_waiting": handle.rows_waiting}
+            {
+                "name": handle.name,
+                "epoch": handle.epoch,
+                "rows_waiting": handle.rows_waiting,
+                "writers": [[*each] for each in handle.deliveries.positions(TOLD_WRITERS_COUNT_MAX)],
+            }
             for handle in instance.inputs.values()
         ],
         "imports": [

@@ -56,7 +56,7 @@ def test_all_that_is_counted_is_said_to_users_and_nothing_else(kind: dict[str, i
         reads = flow.output("counts").follow()
         next(reads)  # its client has a place there from now on
         found = {name for worker in cluster.stats() for name in names_of(worker)}
-    with timely.connect(embedded=True, durable=tmp_path) as cluster:
+    with timely.connect(workers=2, embedded=True, durable=tmp_path) as cluster:
         follower = StatusFile(str(tmp_path), 0)
         follower.write(True, {})
         found |= {name for worker in cluster.stats() for name in names_of(worker)}
@@ -73,3 +73,21 @@ def test_all_that_is_counted_is_said_to_users_and_nothing_else(kind: dict[str, i
     listed = re.findall(r"`([a-z_.]+)`", str(timely.Cluster.stats.__doc__))
     assert set(listed) - {"counters", "report"} == told
     assert len(listed) == len(set(listed))
+
+
+def test_bytes_on_the_way_and_positions_of_writers_are_told() -> None:
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow = cluster.install(word_count)
+        for sequence in range(3):
+            flow.input("lines").insert(["a b"], writer="feeder", sequence=sequence)
+        flow.seal(wait=True)
+        stats = cluster.stats()
+        assert [[peer["worker"] for peer in told["peers"]] for told in stats] == [[1], [0]]  # type: ignore[index,union-attr,call-overload]
+        sizes = [peer["unreceived_bytes"] for told in stats for peer in told["peers"]]  # type: ignore[index,union-attr,call-overload]
+        assert all(isinstance(size, int) and size >= 0 for size in sizes)
+        (lines,) = stats[0]["dataflows"][flow.index]["inputs"]  # type: ignore[index,call-overload,misc]
+        assert lines["writers"] == [["feeder", 2]]
+        for n in range(40):
+            flow.input("lines").insert(["c"], writer=f"other {n}", sequence=n)
+        told = cluster.stats()[0]["dataflows"][flow.index]["inputs"]  # type: ignore[index,call-overload]
+        assert told[0]["writers"] == [[f"other {n}", n] for n in range(39, 23, -1)]  # type: ignore[index,call-overload]
