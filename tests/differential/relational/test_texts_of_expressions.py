@@ -38,6 +38,10 @@ SAME: dict[str, tuple[Make, Make]] = {
         lambda c, _: c.selectExpr("x + 1 AS z", "upper(s) as u", "k", "y"),
         lambda c, _: c.select((col.x + 1).alias("z"), dd.upper(col.s).alias("u"), "k", "y"),
     ),
+    "pads, which cut": (
+        lambda c, _: c.selectExpr("lpad(s, 2, 'x') AS p", "rpad(s, 2, 'x') AS q"),
+        lambda c, _: c.select(p=dd.left(dd.lpad(col.s, 2, "x"), 2), q=dd.left(dd.rpad(col.s, 2, "x"), 2)),
+    ),
     "all columns": (
         lambda c, _: c.selectExpr(["*", "x * 2 AS z"]),
         lambda c, _: c.with_columns(z=col.x * 2),

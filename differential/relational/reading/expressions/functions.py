@@ -207,7 +207,7 @@ def _padded(text: SqlText, node: exp.Expression, read: _Read) -> Value:
     filler = " " if fill is None else str(_constant_of(read(fill)))
     if type(width) is not int:
         raise ExpressionError("takes a whole number as its width")
-    return computed(lambda expr: pad(expr, width, filler), read(node.this))
+    return computed(lambda expr: catalogued.left(pad(expr, width, filler), width), read(node.this))
 
 
 def _truncated_number(expr: Expr) -> Expr:
