@@ -11,7 +11,7 @@ from typing import Final
 from ...columns.column_types import ColumnType, floating, integer, list_type
 from ...errors import ExpressionError, SchemaError
 from ...expressions.calls import composed
-from ...expressions.expression import ColumnRef, Expr, LiteralValue, when
+from ...expressions.expression import ColumnRef, Expr, LiteralValue, Operation, when
 from ..algebra.attributes import Attribute, AttributeNames, schema_of
 from ..algebra.relations import AggregateCall, SortKey
 from ..lowering.groups import aggregate_of
@@ -30,7 +30,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "CollectList": "collect", "CollectSet": "collect_set", "AnyValue": "any_value", "Median": "percentile",
     "Percentile": "percentile", "Mode": "mode", "ListAgg": "string_agg", "CovPopulation": "covar_pop",
     "CovSample": "covar_samp", "Corr": "corr", "Skewness": "skewness", "Kurtosis": "kurtosis",
-    "HyperLogLogPlusPlus": "approx_count_distinct",
+    "ApproximatePercentile": "percentile_disc", "HyperLogLogPlusPlus": "approx_count_distinct",
 }  # fmt: skip
 _BY_CHANCE: Final = frozenset(("First", "Last"))
 _OF_TWO: Final = ("covar_pop", "covar_samp", "corr")
@@ -93,7 +93,7 @@ class PlanAggregates:
             raise self._readings.error(function, f"Spark's aggregate {function.kind} is not supported here")
         self._readings.check(
             function, "ignoreNulls", "relativeSD", "reverse", "percentageExpression", "delimiter",
-            "frequencyExpression", "orderExpressions", "deterministic",
+            "frequencyExpression", "orderExpressions", "deterministic", "accuracyExpression",
         )  # fmt: skip
         try:
             return self._of_kind(kind, function, inner, expressions, is_distinct=is_distinct)
@@ -145,17 +145,17 @@ class PlanAggregates:
     def _option(
         self, kind: str, function: SparkNode, operands: list[SparkNode], values: list[Value]
     ) -> float | str | None:
+        if function.kind == "ApproximatePercentile":
+            return _share(values[1].expr)
         if function.kind == "Percentile":
-            share, frequency = values[1].expr, values[2].expr
-            if not isinstance(share, LiteralValue) or not isinstance(share.value, int | float | Decimal):
-                raise ExpressionError("takes one share, a constant")
+            share, frequency = _share(values[1].expr), values[2].expr
             if (
                 not isinstance(frequency, LiteralValue)
                 or frequency.value != 1
                 or function.fields.get("reverse")
             ):
                 raise ExpressionError("takes a share, and nothing besides")
-            return float(share.value)
+            return share
         if kind == "string_agg":
             if function.trees("orderExpressions") or len(operands) > 2:
                 raise ExpressionError("with an order is not supported")
@@ -199,6 +199,15 @@ class PlanAggregates:
             parts.append(scope.calls[text].attribute)
         scope.pivots[id(node)] = tuple(parts)
         return Value(ColumnRef(parts[0].name), parts[0].type)
+
+
+def _share(expr: Expr) -> float:
+    """Return the share of a percentile, a constant, perhaps one that is cast."""
+    if isinstance(expr, Operation) and expr.op == "cast":
+        (expr,) = expr.operands
+    if not isinstance(expr, LiteralValue) or not isinstance(expr.value, int | float | Decimal):
+        raise ExpressionError("takes one share, a constant")
+    return float(expr.value)
 
 
 def _pivot_values(function: SparkNode) -> list[object]:

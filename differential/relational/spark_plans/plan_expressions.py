@@ -76,6 +76,10 @@ _REFUSED: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 
+_OF_BYTES: Final = ("Md5", "Sha1", "Sha2", "Crc32", "Base64", "OctetLength", "BitLength")
+"""Functions that Spark gives a text as bytes, and that take it as a text here."""
+
+
 class PlanExpressions:
     """Reads expressions, and the subqueries in them."""
 
@@ -109,6 +113,8 @@ class PlanExpressions:
             "AtLeastNNonNulls": self._at_least,
             "AggregateExpression": self._summed,
             "With": self._with_common,
+            "NullIfResult": self._null_if,
+            "UpdateFields": self._updated,
             "NullIf": lambda node, scope: self.read(node.children[-1], scope),
         }
 
@@ -274,6 +280,12 @@ class PlanExpressions:
             return values[0]
         return computed(lambda c, a, b: when(c).then(a).otherwise(b), condition, *values)
 
+    def _null_if(self, node: SparkNode, scope: PlanScope) -> Value:
+        condition, value = self.condition(node.children[0], scope), self.read(node.children[1], scope)
+        if value.is_untyped:
+            return value
+        return computed(lambda c, x: when(~c.fill_null(False)).then(x), condition, value)
+
     def _at_least(self, node: SparkNode, scope: PlanScope) -> Value:
         values = [self.read(each, scope) for each in node.children]
         least = node.fields["n"]
@@ -340,6 +352,31 @@ class PlanExpressions:
             lambda *exprs: composed.struct(**dict(zip(map(str, names), exprs, strict=True))), *typed
         )
 
+    def _updated(self, node: SparkNode, scope: PlanScope) -> Value:
+        """Return a struct with further, other or fewer fields: `withField`, `dropFields`."""
+        struct, *changes = node.children
+        value = self.read(struct, scope)
+        fields: dict[str, Value | str] = {name: name for name in value.type.names}
+        for change in changes:
+            name = change.text("name")
+            if change.kind == "WithField":
+                new = self.read(change.children[0], scope)
+                fields[name] = as_type(new, integer) if new.is_untyped else new
+            else:
+                fields.pop(name, None)
+        others = [each for each in fields.values() if isinstance(each, Value)]
+
+        def built(whole: Expr, *new: Expr) -> Expr:
+            rest = iter(new)
+            parts = {
+                name: next(rest) if isinstance(each, Value) else whole.list.field(each)
+                for name, each in fields.items()
+            }
+            updated = composed.struct(**parts)
+            return when(whole.is_not_null()).then(updated) if value.type.nullable else updated
+
+        return computed(built, value, *others)
+
     def _field(self, node: SparkNode, scope: PlanScope) -> Value:
         value, ordinal = self.read(node.children[0], scope), node.fields["ordinal"]
         assert isinstance(ordinal, int)
@@ -379,7 +416,11 @@ class PlanExpressions:
         form = function.form.replace("?", "")
         values: list[Value] = []
         constants: dict[int, object] = {}
-        for place, child in enumerate(node.children):
+        for place, operand in enumerate(node.children):
+            is_text = (
+                node.kind in _OF_BYTES and operand.kind == "Cast" and operand.text("dataType") == "binary"
+            )
+            child = operand.children[0] if is_text else operand
             letter = "*" if place >= len(form) else form[place]
             if letter == "k":
                 constants[place] = self._constant(child, scope)
@@ -397,7 +438,12 @@ class PlanExpressions:
                 *(constants[place] if place in constants else next(rest) for place in range(count))
             )
 
-        outcome = computed(built, *(met(values) if function.form == "*" and len(values) > 1 else values))
+        if node.kind == "CreateMap":
+            pairs = zip(met(values[::2]), met(values[1::2]), strict=True) if values else ()
+            values = [each for pair in pairs for each in pair]
+        elif function.form == "*" and len(values) > 1:
+            values = met(values)
+        outcome = computed(built, *values)
         if node.kind in ("Floor", "Ceil") and outcome.type.kind == "float":
             return computed(lambda expr: expr.cast("int"), outcome)
         return outcome

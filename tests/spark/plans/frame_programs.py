@@ -401,6 +401,61 @@ def not_in(likes: DataFrame) -> DataFrame:
     )
 
 
+def read_twice(orders: DataFrame) -> DataFrame:
+    return orders.select(
+        "id",
+        F.nullif(F.nullif("cents", "quantity"), lit(30)).alias("a"),
+        expr("nullif(quantity, 2) BETWEEN nullif(quantity, 1) AND 5").alias("b"),
+        expr("cents BETWEEN nullif(quantity, 2) AND 300 AND cents NOT BETWEEN 40 AND 100").alias("c"),
+        expr("nullif(cents + quantity, nullif(quantity, 1) + cents)").alias("d"),
+    )
+
+
+def fields_changed(orders: DataFrame) -> DataFrame:
+    structs = orders.select("id", when(col("quantity") > 1, F.struct("cents", "product")).alias("s"))
+    changed = col("s").withField("cents", col("id") + 1).withField("loud", F.upper("s.product"))
+    return structs.withColumn("s", changed).withColumn("t", col("s").dropFields("product"))
+
+
+def maps(likes: DataFrame) -> DataFrame:
+    made = likes.select(F.create_map(lit("x"), "a", lit("y"), "b").alias("m"))
+    return made.select(col("m")["x"].alias("x"), F.map_values("m").alias("v"), F.map_keys("m").alias("k"))
+
+
+def hashes(orders: DataFrame) -> DataFrame:
+    return orders.select(
+        "id", F.md5("product"), F.sha2("product", 256), F.crc32("product"), F.sha1("customer")
+    )
+
+
+def shares(orders: DataFrame) -> DataFrame:
+    return orders.groupBy("product").agg(
+        F.percentile_approx("cents", 0.5).alias("j"),
+        F.percentile_approx("rate", 0.25, 100).alias("k"),
+        expr("percentile_approx(quantity, 0.9)").alias("l"),
+    )
+
+
+def full_join_by_two_names(likes: DataFrame) -> DataFrame:
+    others = likes.select("a", "b", lit(1).alias("one"))
+    return likes.join(others, ["a", "b"], "full").groupBy("a", "b").agg(F.count("one").alias("n"))
+
+
+def left_join_by_a_range(orders: DataFrame, employees: DataFrame) -> DataFrame:
+    near = (orders.cents > employees.bonus) & (orders.quantity < 3)
+    return orders.join(employees, near, "left").select("id", employees.name)
+
+
+def near_salaries(employees: DataFrame) -> DataFrame:
+    near = Window.partitionBy("dept").orderBy("salary").rangeBetween(-600, 0)
+    return employees.select("name", F.sum("bonus").over(near).alias("s"), F.max("salary").over(near))
+
+
+def of_two_tables_by_name(likes: DataFrame, employees: DataFrame) -> DataFrame:
+    others = employees.select(col("salary").alias("a"), "name")
+    return likes.select("a").unionByName(others, allowMissingColumns=True)
+
+
 PROGRAMS: dict[str, Callable[..., DataFrame]] = {  # type: ignore[explicit-any]  # of any DataFrames
     each.__name__: each
     for each in (
@@ -413,6 +468,7 @@ PROGRAMS: dict[str, Callable[..., DataFrame]] = {  # type: ignore[explicit-any] 
         windows_of_time, exploded_words, word_count, positions, arrays, structs, pivot,
         pivot_of_two, unpivot, rollup, cube, decimals, constants_joined, text_query, transformed,
         two_aggregations, recursion,
-        with_and_values, lateral, grouping_sets, not_in,
+        with_and_values, lateral, grouping_sets, not_in, read_twice, fields_changed, maps, hashes, shares,
+        full_join_by_two_names, left_join_by_a_range, near_salaries, of_two_tables_by_name,
     )
 }  # fmt: skip

@@ -128,7 +128,7 @@ def test_programs_come_to_what_spark_says_at_every_epoch(spark: SparkSession, ef
             answer.output(name)
 
     wrong: list[str] = []
-    with timely.connect(workers=1, embedded=True) as cluster:
+    with timely.connect(workers=2, embedded=True) as cluster:
         flow = cluster.install(build)
         for name, rows in tables.items():
             flow.input(name).insert(_table(rows, arrow[name]))

@@ -1,7 +1,8 @@
 """What Spark's JSON of a plan leaves out, asked of the plan itself.
 
-JSON has null for the projections of an Expand, the values of a pivot, the escape of a LIKE, and the mode of a
-cast: it does not tell `try_cast` from `cast`. So the tree of JSON and the tree in Java are walked together,
+JSON has null for the projections of an Expand, the values of a pivot, the escape of a LIKE, the numbers of
+expressions that are read twice (BETWEEN, NULLIF), and the mode of a cast: it does not tell `try_cast` from
+`cast`. So the tree of JSON and the tree in Java are walked together,
 wherever there is such a part.
 """
 
@@ -30,6 +31,7 @@ __all__ = [
 Fields: TypeAlias = dict[str, object]
 
 SUBQUERIES: Final = ("ScalarSubquery", "Exists", "ListQuery", "LateralSubquery")
+_COMMON: Final = ("CommonExpressionDef", "CommonExpressionRef")
 _TRY: Final = re.compile(r"\btry_(?!to_|element_at|parse|divide|add|subtract|multiply|mod)\w+\(", re.I)
 
 
@@ -95,7 +97,7 @@ def completed_expressions(node: JsonNode, java: JavaTree, plans: _Plans) -> None
         node.fields["projections"] = [[_of_java(each, plans) for each in row] for row in projections]
         return
     lists = list(_expression_lists(node.fields))
-    sought = ("Cast", "Sum", "Average", "PivotFirst", "Like", "ILike", *SUBQUERIES)
+    sought = ("Cast", "Sum", "Average", "PivotFirst", "Like", "ILike", "With", *SUBQUERIES)
     if not any(nested(each).has(*sought) for _, _, each in lists):
         return
     expressions = list(java_items(java.expressions()))
@@ -129,7 +131,14 @@ def _completed(node: JsonNode, java: JavaTree, plans: _Plans) -> JsonNode:
 
 
 def _complete(node: JsonNode, java: JavaTree, plans: _Plans, *, has_try: bool) -> None:
-    sought = ("PivotFirst", "Like", "ILike", *SUBQUERIES, *(("Cast", "Sum", "Average") if has_try else ()))
+    sought = (
+        "PivotFirst",
+        "Like",
+        "ILike",
+        *_COMMON,
+        *SUBQUERIES,
+        *(("Cast", "Sum", "Average") if has_try else ()),
+    )
     if not node.has(*sought):
         return
     if node.kind in SUBQUERIES:
@@ -137,6 +146,8 @@ def _complete(node: JsonNode, java: JavaTree, plans: _Plans, *, has_try: bool) -
     elif node.kind == "PivotFirst":
         node.fields["pivotColumnValues"] = [_shown(each) for each in java_items(java.pivotColumnValues())]
         node.fields["pivotType"] = node.children[0].fields["dataType"]
+    elif node.kind in _COMMON:
+        node.fields["id"] = cast("int", java.id().id())
     elif node.kind in ("Like", "ILike"):
         node.fields["escapeChar"] = str(java.escapeChar())
     elif node.kind == "Cast" and has_try:
