@@ -41,7 +41,7 @@ from differential.expressions.expression import ColumnRef, Expr, Ordering
 from differential.expressions.functions.refusals import check_no_bool
 from differential.expressions.literals import NoValue
 from differential.expressions.orders import By, orderings
-from differential.expressions.pending import over_schema
+from differential.expressions.pending import RowsOfSchema, over_rows
 from differential.other_spellings import of_another_library, written_as
 from timely.user_code.call_site import call_site
 from timely.user_code.offered import Offered
@@ -253,14 +253,14 @@ class Aggregate(_OfGroup):
             )
         return NamedAggregate(name, self)
 
-    def over(self, schema: Schema) -> Aggregate:
-        """Return the aggregate with its expressions as they are over the columns of `schema`."""
+    def over(self, rows: RowsOfSchema) -> Aggregate:
+        """Return the aggregate with its expressions as they are over the columns of `rows`."""
         parts = (self.argument, self.second, *(order.expr for order in self.by))
         if not any(isinstance(part, Expr) and part.is_pending for part in parts):
             return self
-        argument = self.argument if self.argument is None else over_schema(self.argument, schema)
-        second = over_schema(self.second, schema) if isinstance(self.second, Expr) else self.second
-        by = tuple(replace(order, expr=over_schema(order.expr, schema)) for order in self.by)
+        argument = self.argument if self.argument is None else over_rows(self.argument, rows)
+        second = over_rows(self.second, rows) if isinstance(self.second, Expr) else self.second
+        by = tuple(replace(order, expr=over_rows(order.expr, rows)) for order in self.by)
         if isinstance(argument, ColumnRef):
             return replace(self, column=argument.name, argument=None, second=second, by=by)
         return replace(self, argument=argument, second=second, by=by)

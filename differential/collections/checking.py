@@ -12,13 +12,13 @@ from ..errors import ExpressionError
 from ..expressions.expression import col
 from ..plan.nodes import AssertEmpty, Consolidate, Delay, Filter, Node, ReduceFunction, Select
 from ..plan.nodes.guarded import ERRORS, GUARDED, Guarded, Provided
+from .conditions.joins_on_conditions import ConditionJoins
 from .handle import Handle, in_innermost_loop
-from .joins import JoinOperators
 
 __all__ = ["CheckingOperators"]
 
 
-class CheckingOperators(JoinOperators):
+class CheckingOperators(ConditionJoins):
     """Delays, claims, errors as rows."""
 
     def delay(self, by: int | Callable[[int], int]) -> Self:

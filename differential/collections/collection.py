@@ -34,7 +34,20 @@ class Collection(TimeOperators, LoopOperators):
     """A node of a plan, and the loops that it is in; its operators are in the files beside this one."""
 
     _internal = frozenset(
-        {"applied", "conformed", "feeds", "fitted", "node", "path", "place", "plan", "with_node", "within"}
+        {
+            "applied",
+            "called",
+            "column_in",
+            "conformed",
+            "feeds",
+            "fitted",
+            "node",
+            "path",
+            "place",
+            "plan",
+            "with_node",
+            "within",
+        }
     )
 
     def output(self, name: str, *, strict: bool = False, stored: bool = False) -> None:
@@ -78,7 +91,7 @@ class Collection(TimeOperators, LoopOperators):
                 f"export {name!r}: the collection is inside {self.path(self.place)!r}: "
                 "only what `iterate` returns leaves a loop"
             )
-        keys = names_of(by, "export") or self.schema.names
+        keys = names_of(by, "export", self) or self.schema.names
         for key in keys:
             self.schema.offset(key)
         if len(set(keys)) != len(keys):

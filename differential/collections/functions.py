@@ -66,7 +66,7 @@ class FunctionOperators(RowOperators):
 
         PySpark: `explode`, `explode_outer`, `posexplode`. LINQ: `SelectMany`. Costs as `flat_map`.
         """
-        column = name_of(column, "explode")
+        column = name_of(column, "explode", self)
         position = None if position is None else name_of(position, "explode")
         names = self.schema.names
         place = names.index(self.schema[column].name)

@@ -17,6 +17,7 @@ from ..columns.schema import Schema, SchemaSpec
 from ..errors import SchemaError
 from ..expressions.expression import Aliased, ColumnRef, Expr, ExprLike, Ordering, col
 from ..expressions.orders import By, orderings
+from ..expressions.pending import OwnedColumn
 from ..operators.reduce import RankKind
 from ..operators.reducing.group_functions import UserGroupFunction
 from ..other_spellings import of_another_library, written_as
@@ -27,7 +28,7 @@ from ..plan.grouping.whole import always_one_row
 from ..plan.nodes import ReduceFunction
 from ..plan.nodes.guarded import Provided
 from ..skew.balance import Balance
-from .handle import Handle
+from .handle import Handle, Name, name_of
 from .in_order.ordered import Ordered
 from .in_order.windows import WindowOperators
 
@@ -64,6 +65,10 @@ class GroupOperators(WindowOperators):
                 "units=16). For a key of that name write group_by(expression.alias('balance'))"
             )
         key_exprs = [one for key in keys for one in _keys(key)]
+        owned = [one for one in key_exprs if isinstance(one, OwnedColumn)]
+        if any(name_of(one, "group_by", self) != one.name for one in owned):
+            return self._with_names_of(owned).group_by(*key_exprs, balance=balance, **named)
+        key_exprs = [one.name if isinstance(one, OwnedColumn) else one for one in key_exprs]
         computed = {one.name: one.expr for one in key_exprs if isinstance(one, Aliased)}
         source = self.with_columns(**computed, **named) if computed or named else self
         names = [*map(_key, key_exprs), *named]
@@ -73,6 +78,21 @@ class GroupOperators(WindowOperators):
             raise SchemaError(f"group_by: a key is named twice in {', '.join(names)}")
         replaced = frozenset({*computed, *named} & set(self.schema.names))
         return Grouped(source, tuple(names), replaced, balance)
+
+    def _with_names_of(self, columns: Sequence[OwnedColumn]) -> Self:
+        """Return the rows with these columns under their own names; others of such a name get another one."""
+        new: dict[Name, Name] = {name_of(each, "group_by", self): each.name for each in columns}
+        if len(set(new.values())) < len(new):
+            raise SchemaError(
+                f"group_by ({call_site()}): two keys are called {columns[0].name!r}: write "
+                f"{columns[0]!r}.alias('other_name')"
+            )
+        for name in [*new.values()]:
+            if name in self.schema and name not in new:
+                new[name] = f"{name}'"
+                while new[name] in self.schema:
+                    new[name] += "'"
+        return self.rename(new)
 
     def assert_single(self, what: str = "") -> Self:
         """The same collection. While it has more than one row, outputs behind it have no answer.
@@ -205,7 +225,7 @@ class Grouped(GroupSpellings[C], Generic[C]):
         however large the group; min and max logarithmic work. Rust: `reduce`, `count`, `threshold`; PySpark:
         `groupBy(…).agg(…)`. Law: at every time the answer is that of the collection at that time.
         """
-        over = self.collection.schema
+        over = self.collection.node
         aggregates = {
             name: aggregate.over(over) for name, aggregate in named_aggregates(unnamed, aggregates).items()
         }

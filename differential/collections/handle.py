@@ -11,17 +11,20 @@ from timely.errors import GraphError
 from timely.own_files import OWN_NAMES
 from timely.user_code.call_site import call_site
 from timely.user_code.html_tables import html_or_text, html_table
-from timely.user_code.short_traces import in_short
+from timely.user_code.short_traces import in_short, short_lookup
+from timely.user_code.spellings import Same
 
 from ..columns.schema import Schema, SchemaSpec
 from ..errors import ExpressionError, SchemaError
 from ..expressions.expression import ColumnRef, Expr, col
+from ..expressions.pending import OwnedColumn, RowsOfSchema
 from ..linear.user_functions import BatchFunction, MapFunction
-from ..other_spellings.answers import explain_item, explain_operator
+from ..other_spellings.answers import explain_operator
 from ..other_spellings.of_collections import CollectionSpellings
 from ..other_spellings.table import COLLECTIONS
 from ..plan.building import LoopPath, OpenLoop, Plan
 from ..plan.nodes import Apply, ApplyKind, Node, Select
+from ..plan.origins.origins import PairsOfSides, Wanted
 
 __all__ = ["Handle", "Name", "Names", "Row", "in_innermost_loop", "name_of", "names_of"]
 
@@ -37,11 +40,16 @@ H = TypeVar("H", bound="Handle")
 
 @dataclass(frozen=True, eq=False)
 class Handle(CollectionSpellings):
-    """The rows that `node` of `plan` computes, within the loops `place`, outermost first (none: the root)."""
+    """The rows that `node` of `plan` computes, within the loops `place`, outermost first (none: the root).
+
+    Its columns are `rows.x` and `rows["x"]`; of them a join tells equal names of its sides apart. `called` is
+    the name that `alias` has given.
+    """
 
     plan: Plan
     node: Node
     place: LoopPath = ()
+    called: str | None = None
 
     def __init_subclass__(cls, **named: object) -> None:
         super().__init_subclass__(**named)
@@ -51,14 +59,45 @@ class Handle(CollectionSpellings):
     def _missing(self, name: str) -> str:
         missing = f"a collection has no {name!r}"
         node = self.__dict__.get("node")
-        if not name.startswith("_") and node is not None and name in node.schema:
-            return COLLECTIONS.message(missing, name) + f": it is a column; in an expression write col.{name}"
-        return COLLECTIONS.message(missing, name, dir(type(self)))
+        columns = () if node is None else node.schema.names
+        return COLLECTIONS.message(missing, name, [*columns, *dir(type(self))])
+
+    def _own(self, name: str) -> OwnedColumn:
+        """Return one of its columns as its own."""
+        return OwnedColumn(f"rows.{name}" if name.isidentifier() else f"rows[{name!r}]", name, self)
+
+    def column_in(self, column: OwnedColumn, rows: RowsOfSchema) -> str:
+        """Return what one of its columns is called in `rows`, which stand on it; raise ExpressionError if
+        they do not have it, or have several.
+        """
+        assert isinstance(rows, Node | PairsOfSides)
+        wanted = Wanted(column.name, self.node, self.called)
+        names = self.plan.origins.names(rows, None, wanted)
+        if len(names) == 1:
+            return names[0]
+        if names:
+            raise ExpressionError(
+                f"{column.written} ({column.site}) is ambiguous: it is {' and '.join(names)} here, since "
+                "both sides of a join are made of that collection.\n"
+                "  Give the sides names before, a = rows.alias('a') and b = rows.alias('b'), and write "
+                f"a.{column.name} == b.{column.name}."
+            )
+        raise ExpressionError(
+            f"{column.written} ({column.site}) is a column of ({self.schema}), and these rows do not have "
+            f"it: ({rows.schema}).\n"
+            "  Either they are not made of that collection, which a join would add, or an operator between "
+            f"has left the column out or computed it anew; by its name it is col.{column.name}."
+        )
 
     if not TYPE_CHECKING:
 
-        def __getitem__(self, key: object) -> NoReturn:
-            raise SchemaError(f"{explain_item(key)} ({call_site()})")
+        @short_lookup
+        def __getattr__(self, name: str) -> object:
+            node = self.__dict__.get("node")  # none while copy and pickle look for protocols
+            if node is not None and not name.startswith("__") and name in node.schema.names:
+                if not isinstance(COLLECTIONS.names.get(name), Same):
+                    return self._own(name)
+            return super().__getattr__(name)
 
         def __len__(self) -> NoReturn:
             raise TypeError(f"{explain_operator('len()')} ({call_site()})")
@@ -152,22 +191,26 @@ class Handle(CollectionSpellings):
         return " / ".join([self.dataflow.root.name, *names])
 
 
-def name_of(column: object, operator: str) -> str:
-    """Return the name of a column that `operator` takes: "x", or col.x; raise SchemaError otherwise."""
+def name_of(column: object, operator: str, rows: Handle | None = None) -> str:
+    """Return the name of a column of `rows` that `operator` takes: "x", col.x or rows.x; raise SchemaError
+    for anything else.
+    """
     if isinstance(column, str):
         return column
     if isinstance(column, ColumnRef):
         return column.name
+    if isinstance(column, OwnedColumn):
+        return column.name if rows is None else column.owner.column_in(column, rows.node)
     raise SchemaError(
         f"{operator} ({call_site()}): {column!r:.80} is no column: write 'x' or col.x. Make a computed "
         "value a column before: with_columns(x=…)"
     )
 
 
-def names_of(columns: Names, operator: str) -> tuple[str, ...]:
-    """Return the names of the columns that `operator` takes, one or several."""
+def names_of(columns: Names, operator: str, rows: Handle | None = None) -> tuple[str, ...]:
+    """Return the names of the columns of `rows` that `operator` takes, one or several."""
     listed = (columns,) if isinstance(columns, str | Expr) else columns
-    return tuple(name_of(each, operator) for each in listed)
+    return tuple(name_of(each, operator, rows) for each in listed)
 
 
 def _type_or_none(schema: Schema, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Self, TypeVar
 
 from timely.user_code.call_site import call_site
@@ -12,10 +13,11 @@ from ..columns.column_types import ColumnType, integer
 from ..columns.schema import Column, Schema, SchemaSpec
 from ..errors import SchemaError
 from ..expressions.expression import ColumnRef, Expr, ExprLike, as_condition, col, lit
-from ..expressions.pending import SqlExpr, over_schema
+from ..expressions.pending import OwnedColumn, SqlExpr, over_rows
 from ..linear.placing import UNIT
 from ..other_spellings import written_as
 from ..plan.nodes import ReduceFunction
+from ..plan.origins.origins import JoinSide, PairsOfSides
 from ..skew.balance import Balance
 from .balanced.balancing import AnyBalance, Routed
 from .balanced.theta import Condition, Predicate, binned, parts_of
@@ -33,7 +35,9 @@ CogroupFunction = Callable[..., Iterable[object]]  # type: ignore[explicit-any] 
 
 _Name = str | Expr
 On = _Name | Sequence[_Name | tuple[_Name, _Name]] | Mapping[str, str]
-"""Keys of a join: a column, several, pairs (of the left, of the right), or a mapping from left to right."""
+"""Keys of a join: a column, several, pairs (of the left, of the right), or a mapping from left to right. Or a
+condition over columns of both, or several.
+"""
 
 _SUFFIX = "_right"
 """Suffix of columns of the right that only a condition sees."""
@@ -59,14 +63,15 @@ class JoinOperators(SetOperators):
         """Rows of this collection and of `other` with equal keys; multiplicities are multiplied.
 
         on         columns that both have ("src", ["a", "b"]), or pairs of one here and one there
-                   ({"src": "node"}, [("src", "node")]). [] joins everything with everything
+                   ({"src": "node"}, [("src", "node")]). [] joins everything with everything. Or a condition,
+                   as in PySpark: (a.src == b.node) & (a.at < b.at), or a list of such
         how        inner: pairs only · left, right, outer: and rows of the left, right, either side that are
                    in no pair, with nulls · semi, anti: rows of the left that are in a pair, in none · cross:
                    all pairs, without `on`
         where      a condition over the columns of pairs beside the keys, also as SQL in a text; if it is
                    false or null, the two rows are no pair
         suffix     put behind the names of columns of the right that the left has, too; without it they are
-                   refused
+                   refused; where `on` is a condition it is "_right" then
         null_safe  null equals null; otherwise, as in SQL, a key that is null equals nothing
         left_on    and `right_on`: keys here and there, as Polars writes them, in place of `on`
         balance    how pairs are spread over units, `dd.Balance("matrix", units=64)`, so that one hot key is
@@ -74,7 +79,8 @@ class JoinOperators(SetOperators):
                    "auto": begins as an ordinary join, and divides hot keys once that pays
 
         Columns: the keys under the names they have here, the other columns of this, the other columns of
-        `other`; of semi and anti: those of this collection. Spelled as in PySpark and Polars as well
+        `other`; where `on` is a condition, all columns of both; of semi and anti: those of this collection.
+        Behind the join `a.x` and `b.x` are the columns of the sides. Spelled as in PySpark and Polars as well
         ("left_semi", "fullouter", "full"). Rust: `join`, `semijoin`, `antijoin`. LINQ: `Join`, `GroupJoin`.
 
         Law, at every time: inner = {(l, r)} with |l|·|r|; semi(l) = |l| if there is a row of its key in
@@ -89,27 +95,37 @@ class JoinOperators(SetOperators):
         kind = how_of(how)
         if left_on is not None or right_on is not None:
             on = _paired(on, left_on, right_on)
+        if (conditions := _conditions(on)) is not None:
+            if where is not None or null_safe:
+                raise SchemaError(
+                    f"join ({call_site()}): on= is a condition already: write where= as a part of it, by &, "
+                    "and null_safe=True as a.x.eq_null_safe(b.x)"
+                )
+            return self._joined_on(other, conditions, kind, suffix, balance)
         left, right = in_innermost_loop((self, other))
-        if on is None and kind != "cross":
-            raise SchemaError(
-                f"join ({call_site()}) needs on=: columns that both sides have, or pairs of them; for all "
-                "pairs write how='cross'"
-            )
-        if on is not None and kind == "cross" and _pairs_of(on):
-            raise SchemaError("join: how='cross' has no keys; write how='inner', or leave on= out")
-        pairs = () if on is None else _pairs_of(on)
-        for keys in zip(*pairs, strict=True):
-            if len(set(keys)) != len(keys):
-                raise SchemaError(f"join: a key is named twice in {', '.join(keys)}")
+        pairs = _checked_pairs(on, kind)
         _check_kinds(left, right, pairs)
         _check_balance(left, right, kind, balance)
+        whole = right
         right = _renamed(left, right, pairs, _SUFFIX if suffix is None and kind in _LEFT_ONLY else suffix)
-        if isinstance(where, str):
-            where = SqlExpr(f"join(where={where!r:.80})", where, "spark", "where={}")
-        condition = None if where is None else as_condition("join(where=…)", where)
-        if condition is not None and condition.is_pending:
-            condition = over_schema(condition, Schema((*left.schema, *_beside(right, pairs))))
-        return Joining(left, right, pairs, condition, null_safe, balance).joined(kind)
+        sides = _sides_of(left, whole, right, pairs, kind)
+        over = PairsOfSides(Schema((*left.schema, *_beside(right, pairs))), sides)
+        condition = None if where is None else _condition_over(where, over)
+        rows = Joining(left, right, pairs, condition, null_safe, balance).joined(kind)
+        if kind not in _LEFT_ONLY:
+            self.plan.origins.joined(rows.node, sides)
+        return replace(rows, called=None)
+
+    def _joined_on(
+        self,
+        other: Self,
+        conditions: Sequence[Expr],
+        how: How,
+        suffix: str | None,
+        balance: AnyBalance[Self] | None,
+    ) -> Self:
+        """Return the join on conditions over the columns of both sides: `ConditionJoins`."""
+        raise NotImplementedError
 
     def theta_join(
         self,
@@ -139,9 +155,11 @@ class JoinOperators(SetOperators):
         conditions: Sequence[Condition] = condition if isinstance(condition, Sequence) else [condition]
         left, right = in_innermost_loop((self, other))
         records = (left.schema.names, right.schema.names)
+        whole = right
         right = _renamed(left, right, (), suffix)
-        over = Schema((*left.schema, *right.schema))
-        read = [over_schema(each, over) if isinstance(each, Expr) else each for each in conditions]
+        sides = _sides_of(left, whole, right, (), "inner")
+        over = PairsOfSides(Schema((*left.schema, *right.schema)), sides)
+        read = [over_rows(each, over) if isinstance(each, Expr) else each for each in conditions]
         parts = parts_of(left, right, read)
         names = (*left.schema.names, *right.schema.names)
         on, named = parts.on, dict(parts.on)
@@ -156,7 +174,8 @@ class JoinOperators(SetOperators):
         pairs = pairs.select(*names)
         for predicate in parts.predicates:
             pairs = pairs.filter(_of_two(predicate, len(records[0])))
-        return pairs
+        self.plan.origins.joined(pairs.node, sides)
+        return replace(pairs, called=None)
 
     def cogroup(
         self, others: Self | Sequence[Self], on: On, function: CogroupFunction, schema: SchemaSpec
@@ -209,6 +228,61 @@ class JoinOperators(SetOperators):
         return self.theta_join(other, conditions, suffix=suffix)
 
 
+def _condition_over(where: ExprLike, pairs: PairsOfSides) -> Expr:
+    """Return `where` of a join as a condition over the columns of pairs."""
+    if isinstance(where, str):
+        where = SqlExpr(f"join(where={where!r:.80})", where, "spark", "where={}")
+    return over_rows(as_condition("join(where=…)", where), pairs)
+
+
+def _checked_pairs(on: On | None, kind: How) -> Pairs:
+    """Return the keys of a join of this kind; raise SchemaError if it needs some, or cannot have any."""
+    if on is None and kind != "cross":
+        raise SchemaError(
+            f"join ({call_site()}) needs on=: columns that both sides have, or pairs of them; for all "
+            "pairs write how='cross'"
+        )
+    pairs = () if on is None else _pairs_of(on)
+    if pairs and kind == "cross":
+        raise SchemaError("join: how='cross' has no keys; write how='inner', or leave on= out")
+    for keys in zip(*pairs, strict=True):
+        if len(set(keys)) != len(keys):
+            raise SchemaError(f"join: a key is named twice in {', '.join(keys)}")
+    return pairs
+
+
+def _conditions(on: object) -> list[Expr] | None:
+    """Return the conditions that `on` is, if it is no column or list of columns."""
+    listed = on if isinstance(on, list | tuple) else [on]
+    conditions = [each for each in listed if isinstance(each, Expr)]
+    if not conditions or all(isinstance(each, ColumnRef | OwnedColumn) for each in conditions):
+        return None
+    if len(conditions) < len(listed):
+        raise SchemaError(
+            f"join ({call_site()}): on= takes names of columns, or conditions; not both: write a.x == b.x "
+            "for the names"
+        )
+    return conditions
+
+
+def _sides_of(
+    left: SetOperators, whole: SetOperators, right: SetOperators, pairs: Pairs, how: How
+) -> tuple[JoinSide, JoinSide]:
+    """Return the sides of a join by keys; `right` is `whole` with other names.
+
+    A key has one column in the result. It is the column of a side that has a row in each pair.
+    """
+    keys = {other: one for one, other in pairs}
+    mine = {
+        name: name for name in left.schema.names if name not in keys.values() or how not in ("right", "outer")
+    }
+    renamed = dict(zip(whole.schema.names, right.schema.names, strict=True))
+    theirs = {old: new for old, new in renamed.items() if new not in keys}
+    if how in ("inner", "right"):
+        theirs |= {old: keys[new] for old, new in renamed.items() if new in keys}
+    return JoinSide(left.node, left.called, mine), JoinSide(whole.node, whole.called, theirs)
+
+
 def _beside(right: SetOperators, pairs: Pairs) -> list[Column]:
     """Return the columns of the right beside its keys."""
     keys = {key for _, key in pairs}
@@ -247,12 +321,11 @@ def _pairs_of(on: On) -> Pairs:
 
 
 def _name(key: object) -> str:
-    if isinstance(key, ColumnRef):
+    if isinstance(key, ColumnRef | OwnedColumn):
         return key.name
     if isinstance(key, Expr):
         raise SchemaError(
-            f"join: on={key!r} ({call_site()}) is a condition. Write equal columns as pairs, "
-            "on=[('left_column', 'right_column')], and other conditions as where=…"
+            f"join: {key!r} ({call_site()}) is computed: write a.x == b.y as a condition, on=a.x == b.y"
         )
     if not isinstance(key, str):
         raise SchemaError(f"join: on takes names of columns, not {key!r} ({call_site()})")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Generic, Self, TypeVar
+from dataclasses import dataclass, replace
+from typing import Generic, Self, TypeVar, overload
 
 from timely.user_code.call_site import call_site
 from timely.user_code.offered import Offered
@@ -17,9 +17,10 @@ from ..errors import ExpressionError, SchemaError
 from ..expressions.expression import Aliased, Expr, ExprLike, as_condition, as_expr, col
 from ..expressions.functions.refusals import check_no_bool
 from ..expressions.nulls import not_null_where
-from ..expressions.pending import SqlExpr, over_schema, sql_reader
+from ..expressions.pending import OwnedColumn, SqlExpr, over_rows, sql_reader
 from ..linear.user_functions import MapFunction
-from ..other_spellings import of_another_library, written_as
+from ..other_spellings import meant, of_another_library, written_as
+from ..other_spellings.answers import explain_item
 from ..plan.nodes import Filter, Negate, NotNull, Select
 from .handle import Handle, Name, name_of
 
@@ -40,6 +41,27 @@ _FILL_NULL = "fill_null(0), fill_null(0, ['x', 'y']), or fill_null({'x': 0, 'y':
 class RowOperators(Handle):
     """Operators on each row by itself: a few ns per row and column; columns that only move cost nothing."""
 
+    @overload
+    def __getitem__(self, key: str | int) -> Expr: ...
+    @overload
+    def __getitem__(self, key: Expr | list[str] | list[Expr] | tuple[str | Expr, ...]) -> Self: ...
+    def __getitem__(self, key: object) -> Expr | Self:
+        """The column `rows["x"]`; the columns `rows[["x", "y"]]`; the rows `rows[rows.x > 1]`."""
+        names = self.schema.names
+        if type(key) is int and -len(names) <= key < len(names):
+            return self._own(names[key])
+        if isinstance(key, str) and key in names:
+            return self._own(key)
+        if isinstance(key, str):
+            raise SchemaError(
+                f"there is no column {key!r} ({call_site()}); there are: {self.schema}.{meant(key, names)}"
+            )
+        if isinstance(key, list | tuple) and key:
+            return self.select(*key)
+        if isinstance(key, Expr):
+            return self.filter(key)
+        raise SchemaError(f"{explain_item(key)} ({call_site()})")
+
     def select(self, *columns: _Name | Iterable[_Name], **named: ExprLike) -> Self:
         """Columns by name, and columns computed by expressions: `select("src", label=col.dst + 1)`, or with
         `(col.dst + 1).alias("label")`.
@@ -55,6 +77,14 @@ class RowOperators(Handle):
                 chosen[column.name] = column.expr
                 continue
             reference = col(column) if isinstance(column, str) else column
+            if isinstance(reference, OwnedColumn):
+                if reference.name in chosen and chosen[reference.name] is not reference:
+                    raise SchemaError(
+                        f"select ({reference.site}): two columns are called {reference.name!r}: write "
+                        f"{reference!r}.alias('other_name')"
+                    )
+                chosen[reference.name] = reference
+                continue
             if isinstance(reference, SqlExpr):
                 chosen[sql_reader().named(reference.text, "expr", reference.dialect)[0]] = reference
                 continue
@@ -95,7 +125,7 @@ class RowOperators(Handle):
 
     def drop(self, *columns: _Name | Iterable[_Name]) -> Self:
         """All columns but these; rows that differ in nothing else add up. One at least must be left."""
-        dropped = [name_of(column, "drop") for column in _flat(columns)]
+        dropped = [name_of(column, "drop", self) for column in _flat(columns)]
         for name in dropped:
             self.schema.offset(name)
         names = [name for name in self.schema.names if name not in dropped]
@@ -108,7 +138,7 @@ class RowOperators(Handle):
         `rename(src="node")`.
         """
         pairs = [*(columns or {}).items(), *named.items()]
-        new = {name_of(old, "rename"): name_of(name, "rename") for old, name in pairs}
+        new = {name_of(old, "rename", self): name_of(name, "rename") for old, name in pairs}
         for name in new:
             self.schema.offset(name)
         names = [new.get(name, name) for name in self.schema.names]
@@ -143,7 +173,7 @@ class RowOperators(Handle):
 
     def _where(self, condition: Expr) -> Self:
         """Return the rows for which `condition` is true; columns that it makes non-null have such types."""
-        condition = over_schema(condition, self.schema)
+        condition = over_rows(condition, self.node)
         rows = self.with_node(Filter(self.node, condition))
         never_null = not_null_where(condition)
         names = tuple(each.name for each in rows.schema if each.type.nullable and each.name in never_null)
@@ -159,7 +189,7 @@ class RowOperators(Handle):
         then.
         """
         listed = columns if subset is None else (*columns, subset)
-        names = [name_of(each, "drop_nulls") for each in _flat(listed)] if listed else self.schema.names
+        names = [name_of(each, "drop_nulls", self) for each in _flat(listed)] if listed else self.schema.names
         nullable = [name for name in names if self.schema[name].type.nullable]
         return self.filter(*(col(name).is_not_null() for name in nullable)) if nullable else self
 
@@ -180,7 +210,9 @@ class RowOperators(Handle):
                     f"fill_null ({call_site()}): a mapping says itself which columns: no subset"
                 )
             return self.with_columns(**{name: col(name).fill_null(each) for name, each in value.items()})
-        names = self.schema.names if subset is None else [name_of(n, "fill_null") for n in _flat([subset])]
+        names = (
+            self.schema.names if subset is None else [name_of(n, "fill_null", self) for n in _flat([subset])]
+        )
         filled = {
             name: col(name).fill_null(value)
             for name in names
@@ -205,6 +237,13 @@ class RowOperators(Handle):
         return self.with_node(Negate(self.node))
 
     # Forms of PySpark and Polars, which `other_spellings` calls.
+
+    @called_as("alias")
+    def _alias(self, name: str) -> Self:
+        """The same as `select("*")`, under a name that tells the sides of a self join apart."""
+        if not isinstance(name, str):
+            raise SchemaError(f"alias({name!r:.60}) ({call_site()}) takes a name as text: alias('a')")
+        return replace(self, called=name)
 
     @called_as("withColumn")
     def _with_column(self, name: Name, value: ExprLike) -> Self:
@@ -257,7 +296,7 @@ class RowOperators(Handle):
                 f"cast({types!r:.60}) ({call_site()}) takes types by column: write cast({{'x': 'int'}}), or "
                 "with_columns(x=col.x.cast('int'))"
             )
-        named = {name_of(name, "cast"): type_ for name, type_ in types.items()}
+        named = {name_of(name, "cast", self): type_ for name, type_ in types.items()}
         return self.with_columns(**{name: col(name).cast(type_) for name, type_ in named.items()})
 
     @called_as("collect_schema")

@@ -111,7 +111,7 @@ class SetOperators(FunctionOperators):
         filters: write these behind the join. It stores the columns that its readers need. Rust:
         `arrange_by_key`.
         """
-        keys = names_of(by, "arrange")
+        keys = names_of(by, "arrange", self)
         for key in keys:
             self.schema.offset(key)
         if not keys or len(set(keys)) != len(keys):
@@ -135,7 +135,7 @@ class SetOperators(FunctionOperators):
         """
         if subset is None:
             return self.distinct()
-        keys = names_of(subset, "drop_duplicates")
+        keys = names_of(subset, "drop_duplicates", self)
         rest = [name for name in self.schema.names if name not in keys]
         if not rest:
             return self.distinct()

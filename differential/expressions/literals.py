@@ -150,7 +150,11 @@ def _packed(value: object, type_: ColumnType) -> bytes:
 def _instead_of(value: object) -> str:
     """Return what to write in place of a method or function where an expression belongs; "" for others."""
     if isinstance(value, MethodType):
-        return f" A method is called: write .{value.__name__}()"
+        name = value.__name__
+        columns = getattr(getattr(value.__self__, "schema", None), "names", ())
+        if name in columns:
+            return f" The column of that name is rows[{name!r}]"
+        return f" A method is called: write .{name}()"
     if isinstance(value, FunctionType):
         return " Write an expression of columns, such as col.x + 1; a function of rows goes to map(…)"
     return ""

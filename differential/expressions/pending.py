@@ -1,7 +1,8 @@
-"""Expressions that have a meaning only over the columns of a collection: SQL as text.
+"""Expressions that have a meaning only over the columns of a collection: SQL as text, columns of an owner.
 
 `dd.expr("x + 1")` does not say which type x has, and SQL's operators depend on types. Operators of
-collections know the types. Each replaces what is pending in its expressions before a node enters the plan.
+collections know the types. `rows.x` is a column of the collection `rows`, its owner; behind a join it may
+have another name. Each operator replaces what is pending in its expressions before a node enters the plan.
 
 The reader of texts is in a room above this one (`relational`), which enters it here.
 """
@@ -10,14 +11,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NoReturn, Protocol
 
 from differential.columns.schema import Schema
 from differential.errors import ExpressionError
-from differential.expressions.expression import Expr, Operation, When
+from differential.expressions.expression import ColumnRef, Expr, Operation, When
 from differential.expressions.tree import PendingTree
+from differential.other_spellings.table import COLLECTIONS
+from timely.user_code.call_site import call_site
 
-__all__ = ["PendingExpr", "SqlExpr", "SqlReader", "enter_reader", "over_schema", "sql_reader"]
+__all__ = [
+    "ColumnOwner",
+    "OwnedColumn",
+    "PendingExpr",
+    "RowsOfSchema",
+    "SqlExpr",
+    "SqlReader",
+    "enter_reader",
+    "over_rows",
+    "sql_reader",
+]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,6 +50,40 @@ class SqlExpr(PendingExpr):
     dialect: str
     form: str = ""
     """Of a condition: how its call is written with columns, as in "filter({})"."""
+
+
+class RowsOfSchema(Protocol):
+    """Rows with columns: a node of a plan, or the pairs of a join."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+
+
+class ColumnOwner(Protocol):
+    """A collection with columns that expressions name as its own."""
+
+    def column_in(self, column: OwnedColumn, rows: RowsOfSchema) -> str:
+        """Return what one of its columns is called among the columns of `rows`.
+
+        Raises ExpressionError with the user's line if `rows` do not have the column, or several that it may
+        be.
+        """
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OwnedColumn(PendingExpr):
+    """A column of a certain collection: `rows.x`."""
+
+    name: str
+    owner: ColumnOwner
+
+    def __call__(self, *args: object, **named: object) -> NoReturn:
+        """Raise ExpressionError: a method that collections do not have, and the name of a column."""
+        missing = f"a collection has no method {self.name!r} ({call_site()})"
+        raise ExpressionError(
+            f"{COLLECTIONS.message(missing, self.name)}. It is a column here: rows[{self.name!r}]"
+        )
 
 
 class SqlReader(Protocol):
@@ -66,12 +113,16 @@ def sql_reader() -> SqlReader:
     return _readers[0]
 
 
-def over_schema(expr: Expr, schema: Schema) -> Expr:
-    """Return `expr` with its texts read over the columns of `schema`; itself if it has none."""
+def over_rows(expr: Expr, rows: RowsOfSchema) -> Expr:
+    """Return `expr` with its texts and owned columns as they are over the columns of `rows`; itself if it has
+    none.
+    """
 
     def read(pending: PendingExpr) -> Expr:
+        if isinstance(pending, OwnedColumn):
+            return ColumnRef(pending.owner.column_in(pending, rows))
         assert isinstance(pending, SqlExpr), "no other kind is pending"
-        return sql_reader().value(pending, schema)
+        return sql_reader().value(pending, rows.schema)
 
     return _replaced(expr, read) if expr.is_pending else expr
 

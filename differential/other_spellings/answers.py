@@ -37,13 +37,7 @@ _OPERATORS: Final = {
 
 
 def explain_item(key: object) -> str:
-    """Return the message of the error for `collection[key]`."""
-    if isinstance(key, str):
-        return (
-            f"a collection has no [{key!r}]. In an expression write col.{key}, for the column select({key!r})"
-        )
-    if isinstance(key, list | tuple):
-        return f"a collection has no {list(key)!r:.80}. Write select({', '.join(map(repr, key))})"
+    """Return the message of the error for `collection[key]`, where `key` is no column, list or condition."""
     return f"a collection has no [{key!r:.80}]: it is no list. For some of its rows write filter(col.x > 1)"
 
 

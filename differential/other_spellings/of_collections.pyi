@@ -175,6 +175,9 @@ class CollectionSpellings:
     ) -> GroupedBySets[S]:  # type: ignore[type-var]
         """The same as `grouping_sets`."""
 
+    def alias(self: S, name: str) -> S:
+        """The same as `select("*")`, under a name that tells the sides of a self join apart."""
+
 class GroupSpellings(Generic[C]):
     """Second spellings of methods of groups."""
 

@@ -130,9 +130,8 @@ _COLLECTION_NAMES: Final[dict[str, str | Same]] = {
     "merge": "join(other, on='key'), or with null_safe=True, if null keys are to meet as in pandas",
     "update": "concat(other), and group_by('key') with an aggregate that chooses",
     **dict.fromkeys(("mapInArrow", "mapInPandas", "map_rows"), "map_batches(fn, schema), or map(fn, schema)"),
-    **dict.fromkeys(
-        ("alias", "createOrReplaceTempView", "lazyframe"), "a name in Python: later = collection"
-    ),
+    "alias": Same("_alias"),
+    **dict.fromkeys(("createOrReplaceTempView", "lazyframe"), "a name in Python: later = collection"),
     **dict.fromkeys(("unpivot", "melt", "transpose", "unnest"), "flat_map(fn, schema), or select(…)"),
     "pivot": _PIVOT,
     "withWatermark": "split_late('time', allowed, clock=…), or last('time', size, clock=…)",

@@ -49,6 +49,7 @@ from .nodes import (
     Select,
     Variable,
 )
+from .origins.origins import Origins
 from .rewriting import beneath, rewrite
 from .rules.columns import carrier_of
 from .rules.sharing import share
@@ -134,6 +135,8 @@ class Plan:
         """The plan after the rules; set by `carry_out`."""
         self.fed: list[Node] = []
         """What stages that were written by hand read by `feeds`."""
+        self.origins = Origins()
+        """Which columns behind joins are which of their sides."""
         self.taken_in: dict[str, Input] = {}
         """By name: each input with the columns that it takes in; set by `carry_out`."""
         self._outputs: set[str] = set()

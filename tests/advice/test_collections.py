@@ -114,10 +114,8 @@ ROWS = [
         [(1, 2), (1, 3), (2, 3)],
         instead=r"threshold(\1)",
     ),
-    Advised("«rows[['x', 'y']]»", r"Write (.*?)(?: \(|$)", [(1, 10), (2, 20), (3, 30)], instead=r"rows.\1"),
-    Advised("«rows['x']»", r"for the column (\S+)", [1, 2, 3], instead=r"rows.\1"),
     Advised(
-        "«rows[0]».select('x')", r"For some of its rows write (.*?\))(?: \(|$)", [2, 3], instead=r"rows.\1"
+        "«rows[0:2]».select('x')", r"For some of its rows write (.*?\))(?: \(|$)", [2, 3], instead=r"rows.\1"
     ),
     Advised(
         "«dd.concat([edges, edges.select(src=col.dst, dst=col.src)])».select('src').distinct()",

@@ -143,8 +143,6 @@ ITEMS = [
         r"Of a map or struct write (\S+)$",
         [1],
     ),
-    Advised("rows.select(a=«rows['x']»)", r"In an expression write (\S+), for", [1, 2, 3]),
-    Advised("rows.select(a=«rows.x»)", r"in an expression write (\S+)$", [1, 2, 3]),
 ]
 TYPES = [
     Advised(

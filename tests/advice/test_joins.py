@@ -58,9 +58,8 @@ JOINS = [
     ),
     Advised(
         "rows.join(other, «on=col.key == col.key», suffix='_r').select('s', 'y_r')",
-        r"Write equal columns as pairs, (on=\[.*?\]),",
+        r"Write (on=\S+) if both",
         PAIRS,
-        reads={"left_column": "key", "right_column": "key"},
     ),
     Advised(
         "rows.join(other, «left_on='key'», suffix='_r').select('s', 'y_r')",

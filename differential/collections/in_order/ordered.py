@@ -72,7 +72,7 @@ class OrderOperators(CheckingOperators):
 
         Law: the rows number offset … offset + k - 1, from 0, of each sorted group. Cost: see above.
         """
-        named = names_of(keys, "top_k")
+        named = names_of(keys, "top_k", self)
         order = Ordered(self, named, orderings(by, "top_k"))
         return order.limit(k, offset, rank=rank, method=method, ties=ties)
 

@@ -33,6 +33,7 @@ from ...aggregates import Aggregate
 from ...errors import ExpressionError, SchemaError, shown
 from ...expressions.expression import ColumnRef, Expr, ExprLike, Ordering, col, lit, when
 from ...expressions.orders import By, orderings
+from ...expressions.pending import over_rows
 from ...operators.reducing.window_parts import Frame, FrameUnit, WindowKind
 from ...other_spellings import written_as
 from ...plan.grouping.computing import order_of, with_columns
@@ -158,7 +159,7 @@ class WindowOperators(OrderOperators):
 
         Law: each row with its answers, in the sorted group. SQL: `OVER (PARTITION BY keys ORDER BY by)`.
         """
-        named = tuple(name for key in keys for name in names_of(key, "over"))
+        named = tuple(name for key in keys for name in names_of(key, "over", self))
         for name in named:
             self.schema.offset(name)
         if len(set(named)) != len(named):
@@ -245,6 +246,7 @@ class Windowed(Offered, Generic[H]):
         """Return the window over columns for computed arguments, without these."""
         rows = self.collection
         add = rows.plan.add
+        exprs = [over_rows(each, rows.node) for each in exprs]
         computed = [each for each in exprs if not isinstance(each, ColumnRef) or each.name in self.keys]
         if defaults:
             computed.append(lit(1))

@@ -62,7 +62,7 @@ class TimeOperators(SubtotalOperators):
         minutes")`; Rust: a `flat_map`. Raises SchemaError if the column holds no times, if the lengths are
         not those of its type, and if there is a column `start` or `end` already, as behind another window.
         """
-        time = name_of(time, "window")
+        time = name_of(time, "window", self)
         type_ = time_type(self.schema, time, "window")
         _check_new(self.schema, time, {"start": start, "end": end})
         if isinstance(shape, Session):
@@ -120,7 +120,7 @@ class TimeOperators(SubtotalOperators):
         is as old as `size`; one that comes in later than that is never there. Rows whose time is null are not
         there. Otherwise as `during`.
         """
-        time = name_of(time, "last")
+        time = name_of(time, "last", self)
         type_ = time_type(self.schema, time, "last")
         length = words_of_length(size, type_, "last")
         rows, at = self._timed(time)
@@ -135,7 +135,7 @@ class TimeOperators(SubtotalOperators):
         and the removal is a −1 among the late. So the rows on time no longer change once the clock has
         passed: results by windows are final then. Both together are all updates. No state.
         """
-        time = name_of(time, "split_late")
+        time = name_of(time, "split_late", self)
         type_ = time_type(self.schema, time, "split_late")
         length = words_of_length(allowed, type_, "split_late") if allowed else 0
         at = as_expr(col(time)).cast(integer.or_null(type_.nullable))
@@ -150,7 +150,7 @@ class TimeOperators(SubtotalOperators):
 
     def _sessions(self, time: str, shape: Session, names: tuple[str, str]) -> Self:
         """Lay rows out as key, time, and the time until which they last; then find their sessions."""
-        keys = names_of(shape.by, "session")
+        keys = names_of(shape.by, "session", self)
         for key in keys:
             self.schema.offset(key)
         gap = words_of_length(shape.gap, self.schema[time].type, "window")
@@ -198,8 +198,8 @@ class TimeOperators(SubtotalOperators):
         _check_option("direction", direction, ("backward", "forward"))
         _check_option("how", how, ("left", "inner"))
         pairs = _pairs(on)
-        left_time = name_of(left_time, "asof_join")
-        times = (left_time, left_time if right_time is None else name_of(right_time, "asof_join"))
+        left_time = name_of(left_time, "asof_join", left)
+        times = (left_time, left_time if right_time is None else name_of(right_time, "asof_join", right))
         _check_asof(left.schema, right.schema, pairs, times)
         keys = tuple(key for key, _ in pairs)
         limit = -1

@@ -153,9 +153,10 @@ def check_no_bool(call: str, value: object) -> None:
     if isinstance(value, bool | np.bool_):
         raise ExpressionError(
             f"{call} ({call_site()}) is given {value!s}, which is the same for every row. Python makes it of "
-            "`col.x is None`, `col.x in {1, 2}` and `isinstance(col.x, int)`.\n"
-            "  Write col.x.is_null(), col.x.is_not_null() or col.x.is_in([1, 2]); if it is meant, "
-            f"lit({value!s})."
+            "`col.x is None`, `col.x in {1, 2}`, `isinstance(col.x, int)` and of `rows.filter == 1`, where "
+            "rows.filter is a method.\n"
+            "  Write col.x.is_null(), col.x.is_not_null(), col.x.is_in([1, 2]) or rows['filter'] == 1; if it "
+            f"is meant, lit({value!s})."
         )
 
 

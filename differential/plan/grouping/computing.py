@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...expressions.expression import ColumnRef, Expr, Ordering
-from ...expressions.pending import over_schema
+from ...expressions.pending import over_rows
 from ...operators.ordered.layout import SortDirection
 from ..nodes import Node, OrderBy, Select
 
@@ -19,7 +19,7 @@ def with_columns(add: _Add, source: Node, exprs: Sequence[Expr]) -> tuple[Node, 
     """Add one column to `source` for each different expression; return it, and the column of each."""
     computed: dict[str, Expr] = {}
     names: list[str] = []
-    for expr in (over_schema(each, source.schema) for each in exprs):
+    for expr in (over_rows(each, source) for each in exprs):
         name = expr.describe()
         while name in source.schema:
             name += "'"
@@ -33,10 +33,11 @@ def with_columns(add: _Add, source: Node, exprs: Sequence[Expr]) -> tuple[Node, 
 
 def order_of(add: _Add, source: Node, by: Sequence[Ordering]) -> tuple[Node, list[OrderBy]]:
     """Add columns to `source` for the computed parts of an order; return it, and the order by columns."""
-    source, names = with_columns(add, source, [e.expr for e in by if not isinstance(e.expr, ColumnRef)])
+    exprs = [over_rows(each.expr, source) for each in by]
+    source, names = with_columns(add, source, [each for each in exprs if not isinstance(each, ColumnRef)])
     computed = iter(names)
     order: list[OrderBy] = []
-    for each in by:
-        name = each.expr.name if isinstance(each.expr, ColumnRef) else next(computed)
+    for each, expr in zip(by, exprs, strict=True):
+        name = expr.name if isinstance(expr, ColumnRef) else next(computed)
         order.append(OrderBy(name, SortDirection(each.descending, each.nulls_last)))
     return source, order

@@ -11,7 +11,7 @@ from ...columns.schema import Column, Schema
 from ...errors import SchemaError
 from ...expressions.expression import Expr
 from ...expressions.nulls import not_null_where
-from ...expressions.pending import over_schema
+from ...expressions.pending import over_rows
 from ...expressions.types import check_condition
 from ...linear.placing import placed
 from ...skew.balance import Balance, Purpose
@@ -57,8 +57,8 @@ class Select(Unary):
 
     def settled(self) -> Self:
         """As `Node.settled`."""
-        over = self.source.schema
-        return replace(self, columns=tuple((name, over_schema(expr, over)) for name, expr in self.columns))
+        columns = tuple((name, over_rows(expr, self.source)) for name, expr in self.columns)
+        return replace(self, columns=columns)
 
     @cached_property
     def expressions(self) -> tuple[Expr, ...]:
@@ -98,7 +98,7 @@ class Filter(Unary):
 
     def settled(self) -> Self:
         """As `Node.settled`."""
-        return replace(self, condition=over_schema(self.condition, self.source.schema))
+        return replace(self, condition=over_rows(self.condition, self.source))
 
     @cached_property
     def expressions(self) -> tuple[Expr, ...]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import differential.aggregates as dd
 
 from ...collections.collection import Collection
+from ...collections.conditions.equalities import all_of_them, is_null_with
 from ...expressions.expression import ColumnRef, Expr, col, lit, when
 from ...plan.nodes.guarded import Provided
 from ..algebra.relations import (
@@ -25,7 +26,6 @@ from ..algebra.relations import (
     SingleRow,
     ValueRows,
 )
-from .conditions import all_of_them, is_null_with
 from .domains import Lowers, Subquery, renamed, subquery_of
 
 __all__ = ["applied", "filtered_by", "part_of"]

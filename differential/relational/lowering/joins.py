@@ -24,21 +24,20 @@ from dataclasses import dataclass, field, replace
 from timely.user_code.call_site import at_site
 
 from ...collections.collection import Collection
+from ...collections.conditions.equalities import (
+    STRONG,
+    Equalities,
+    Equality,
+    conjuncts,
+    equality_between,
+    implied,
+    strength,
+)
+from ...collections.conditions.keys import JoinKeys
 from ...expressions.expression import ColumnRef, Expr, col
 from ...plan.facts import has_key
 from ..algebra.relations import ApplyOf, JoinOf, PeriodOf, Relation, Selection
 from .applies import filtered_by, part_of
-from .conditions import (
-    STRONG,
-    Equalities,
-    Equality,
-    all_of_them,
-    conjuncts,
-    equality_between,
-    implied,
-    same_key_type,
-    strength,
-)
 from .domains import Domain, Lowers, is_correlated, renamed
 from .periods import present
 
@@ -264,7 +263,7 @@ def _next(
 
 def _with(rows: Collection, part: Collection, cluster: _JoinCluster) -> Collection:
     """Return the pairs of two parts; remove the equalities between them from the cluster."""
-    keys = _Keys(rows, part)
+    keys = JoinKeys(rows, part)
     names, others = frozenset(rows.schema.names), frozenset(part.schema.names)
     rest = []
     for condition in cluster.conditions:
@@ -273,68 +272,6 @@ def _with(rows: Collection, part: Collection, cluster: _JoinCluster) -> Collecti
             rest.append(condition)
     cluster.conditions = rest
     return keys.inner()
-
-
-class _Keys:
-    """The keys of a join of two collections with different columns."""
-
-    def __init__(self, left: Collection, right: Collection) -> None:
-        self.sides = (left, right)
-        self.pairs: list[tuple[str, str]] = []
-        self.null_safe: list[bool] = []
-        self._computed: tuple[dict[str, Expr], dict[str, Expr]] = ({}, {})
-
-    def take(self, equality: Equality) -> bool:
-        """Make keys of an equality; return False if the types do not allow it, or it says nothing new."""
-        left, right = self.sides
-        if not same_key_type(equality.left.type_in(left.schema), equality.right.type_in(right.schema)):
-            return False
-        pair = (self._name(0, equality.left), self._name(1, equality.right))
-        for name, other in self.pairs:
-            if (name == pair[0]) != (other == pair[1]):
-                return False
-            if (name, other) == pair:
-                return not equality.is_null_safe
-        self.pairs.append(pair)
-        self.null_safe.append(equality.is_null_safe)
-        return True
-
-    def _name(self, side: int, expr: Expr) -> str:
-        if isinstance(expr, ColumnRef):
-            return expr.name
-        name = f"({expr.describe()}) {side}"
-        self._computed[side][name] = expr
-        return name
-
-    def side(self, number: int, *, without_nulls: bool = False) -> Collection:
-        """Return a side with its computed keys; of mixed keys without the nulls that equal nothing."""
-        rows = self.sides[number]
-        if self._computed[number]:
-            rows = rows.with_columns(**self._computed[number])
-        if without_nulls and self.is_mixed:
-            strict = [pair[number] for pair, safe in zip(self.pairs, self.null_safe, strict=True) if not safe]
-            nullable = [name for name in strict if rows.schema[name].type.nullable]
-            rows = rows.drop_nulls(*nullable) if nullable else rows
-        return rows
-
-    @property
-    def is_mixed(self) -> bool:
-        """Return True if null equals null in some keys, and not in others."""
-        return len(set(self.null_safe)) == 2
-
-    def computed(self, number: int) -> list[str]:
-        """Return the names of computed keys."""
-        return [*self._computed[number]]
-
-    def inner(self) -> Collection:
-        """Return the pairs, with all columns of both."""
-        left, right = self.side(0), self.side(1, without_nulls=True)
-        if not self.pairs:
-            return left.cross_join(right)
-        rows = left.join(right, on=self.pairs, null_safe=any(self.null_safe))
-        again = {other: col[name] for name, other in self.pairs if other not in self._computed[1]}
-        rows = rows.with_columns(**again) if again else rows
-        return rows.drop(*self.computed(0)) if self.computed(0) else rows
 
 
 def outer_joined(lower: Lowers, relation: JoinOf, domain: Domain | None) -> Collection:
@@ -351,7 +288,7 @@ def outer_joined(lower: Lowers, relation: JoinOf, domain: Domain | None) -> Coll
         assert domain is not None
         theirs = {name: lower.fresh(name) for name in domain.names}
         right = renamed(right, theirs)
-    keys = _Keys(left, right)
+    keys = JoinKeys(left, right)
     for mine, other in theirs.items():
         keys.take(Equality(col[mine], col[other], True))
     names, others = frozenset(left.schema.names), frozenset(right.schema.names)
@@ -363,30 +300,4 @@ def outer_joined(lower: Lowers, relation: JoinOf, domain: Domain | None) -> Coll
         )
         if equality is None or (mixes and keys.pairs) or not keys.take(equality):
             rest.append(condition)
-    return _outer(lower, keys, relation.how, rest, theirs)
-
-
-def _outer(
-    lower: Lowers, keys: _Keys, how: str, conditions: list[Expr], theirs: dict[str, str]
-) -> Collection:
-    """Return a left or full join by these keys. Keys of the right are null where there is no partner: the
-    join itself has copies of them.
-    """
-    left, right = keys.side(0), keys.side(1, without_nulls=True)
-    copies = [
-        {name: lower.fresh("key") for name in dict.fromkeys(each)} for each in zip(*keys.pairs, strict=True)
-    ] or [
-        {},
-        {},
-    ]
-    if how == "full":
-        mine = {name: copy for name, copy in copies[0].items() if name not in theirs}
-        left = left.with_columns(**{copy: col[name] for name, copy in mine.items()})
-    else:
-        mine = {}
-    right = right.with_columns(**{copy: col[name] for name, copy in copies[1].items()})
-    pairs = [(mine.get(name, name), copies[1][other]) for name, other in keys.pairs]
-    condition = all_of_them(conditions) if conditions else None
-    rows = left.join(right, on=pairs, how=how, where=condition, null_safe=any(keys.null_safe))
-    extra = [*keys.computed(0), *keys.computed(1), *mine.values(), *theirs.values()]
-    return rows.drop(*extra) if extra else rows
+    return keys.outer("outer" if relation.how == "full" else "left", rest, lower.fresh, theirs)

@@ -11,6 +11,7 @@ from functools import partial
 
 from sqlglot import exp
 
+from ...collections.conditions.equalities import is_null_with
 from ...expressions.expression import ColumnRef, Expr
 from ..algebra.attributes import Attribute, AttributeNames, schema_of
 from ..algebra.relations import (
@@ -25,7 +26,6 @@ from ..algebra.relations import (
     Selection,
     SortKey,
 )
-from ..lowering.conditions import is_null_with
 from .expressions.calls import aggregate_kind
 from .expressions.moments import bounds_of, reads_now
 from .expressions.scopes import AmbiguousName, NameScope, same_name

@@ -13,6 +13,7 @@ from typing import Final
 
 from timely.user_code.call_site import CallSite
 
+from ...collections.conditions.equalities import is_null_with
 from ...columns.schema import Schema
 from ...expressions.expression import ColumnRef, Expr, LiteralValue, lit
 from ..algebra.attributes import Attribute, AttributeNames
@@ -34,7 +35,6 @@ from ..algebra.relations import (
     SortKey,
     Unnesting,
 )
-from ..lowering.conditions import is_null_with
 from ..reading.expressions.values import Value, as_type, common_type
 from .plan_aggregates import PlanAggregates
 from .plan_expressions import PlanExpressions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from differential import col, lit
-from differential.relational.lowering.conditions import (
+from differential.collections.conditions.equalities import (
     STRONG,
     conjuncts,
     equality_between,

@@ -1,0 +1,1 @@
+"""Joins on conditions: which of them make keys."""

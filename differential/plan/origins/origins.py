@@ -1,0 +1,192 @@
+"""Which column of a node is the column x of another node, on whose rows the first one stands?
+
+`rows.x` is the column x of a certain collection, its *owner*, also behind operators and joins. Operators that
+keep rows as they are keep their columns; a Select moves those that it names; groups keep their keys. A join
+has two *sides*: the plan stores which columns of a side are which of the join. A column that is computed anew
+is another one, even if it has the name of an old one.
+
+Two sides may stand on the same owner, as in a self join. Then the side that *is* the owner, without operators
+between, has the column. If both are, or neither is, the column is ambiguous, and the user gives sides names:
+`rows.alias("a")`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ...columns.schema import Schema
+from ...expressions.expression import ColumnRef, Expr, Operation
+from ..nodes import (
+    Accumulate,
+    Answered,
+    Apply,
+    Arrange,
+    Concat,
+    Consolidate,
+    Delay,
+    Distinct,
+    During,
+    Filter,
+    GroupValues,
+    Join,
+    Keys,
+    Negate,
+    Node,
+    NotNull,
+    OnTime,
+    OverWindow,
+    PlaceOnUnits,
+    Reduce,
+    ReduceFunction,
+    Select,
+    Slide,
+    Steered,
+    TopK,
+    Weigh,
+)
+from ..nodes.guarded import Provided
+
+__all__ = ["JoinSide", "Origins", "PairsOfSides", "Wanted"]
+
+_KEEPS_COLUMNS = (
+    Answered,
+    Arrange,
+    Concat,
+    Consolidate,
+    Delay,
+    Distinct,
+    During,
+    Filter,
+    Join,
+    Negate,
+    NotNull,
+    OnTime,
+    OverWindow,
+    PlaceOnUnits,
+    Provided,
+    Slide,
+    Steered,
+    TopK,
+    Weigh,
+)
+"""Nodes with the columns of their first child, as far as they have them. A join that the plan has no sides of
+is one of ours, by keys.
+"""
+
+
+@dataclass(frozen=True)
+class JoinSide:
+    """One side of a join: its node, its name if it has one, and its columns, as the join calls them."""
+
+    node: Node
+    alias: str | None
+    names: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class PairsOfSides:
+    """The pairs of two sides, for a condition on them."""
+
+    schema: Schema
+    sides: tuple[JoinSide, JoinSide]
+
+
+class Wanted(NamedTuple):
+    """A column: its name, and its owner by node, by alias, or by both."""
+
+    name: str
+    node: Node | None
+    alias: str | None
+
+
+class _Candidate(NamedTuple):
+    """A column, and whether it is one of the owner itself, without operators between."""
+
+    name: str
+    is_own: bool
+
+
+@dataclass
+class Origins:
+    """The joins of a plan, by the digests of their nodes."""
+
+    sides: dict[bytes, list[tuple[JoinSide, JoinSide]]] = field(default_factory=dict)
+
+    def joined(self, node: Node, sides: tuple[JoinSide, JoinSide]) -> None:
+        """Note the sides of a join."""
+        noted = self.sides.setdefault(node.digest, [])
+        if sides not in noted:
+            noted.append(sides)
+
+    def names(self, rows: Node | PairsOfSides, alias: str | None, wanted: Wanted) -> list[str]:
+        """Return the columns of `rows`, which are called `alias`, that are the one that is wanted: none, one,
+        or several if it is ambiguous.
+        """
+        if isinstance(rows, PairsOfSides):
+            candidates = self._in_sides(rows.sides, wanted)
+        else:
+            candidates = list(self._candidates(rows, alias, wanted))
+        return list(dict.fromkeys(each.name for each in candidates))
+
+    def _candidates(self, node: Node, alias: str | None, wanted: Wanted) -> Iterator[_Candidate]:
+        names = {name: name for name in node.schema.names}
+        is_own = True
+        while True:
+            if _is_owner(node, alias, wanted):
+                if wanted.name in names:
+                    yield _Candidate(names[wanted.name], is_own)
+                return
+            for sides in self.sides.get(node.digest, ()):
+                for each in self._in_sides(sides, wanted):
+                    if each.name in names:
+                        yield _Candidate(names[each.name], each.is_own)
+            moved = None if node.digest in self.sides else _moved(node)
+            if moved is None:
+                return
+            names = {old: names[new] for old, new in moved.items() if new in names}
+            node, is_own = node.children[0], False
+
+    def _in_sides(self, sides: tuple[JoinSide, JoinSide], wanted: Wanted) -> list[_Candidate]:
+        candidates = [
+            _Candidate(side.names[each.name], each.is_own)
+            for side in sides
+            for each in self._candidates(side.node, side.alias, wanted)
+            if each.name in side.names
+        ]
+        return [each for each in candidates if each.is_own] or candidates
+
+
+def _is_owner(node: Node, alias: str | None, wanted: Wanted) -> bool:
+    if wanted.node is None:
+        return alias == wanted.alias and wanted.name in node.schema
+    if node.digest != wanted.node.digest:
+        return False
+    return wanted.alias is None or alias is None or wanted.alias == alias
+
+
+def _moved(node: Node) -> dict[str, str] | None:
+    """Return what the columns of the first child are called in `node`; None if it has none of them."""
+    if isinstance(node, Select):
+        moved: dict[str, str] = {}
+        for name, expr in node.columns:
+            source = _source(expr, node.source.schema)
+            if source is not None and (source not in moved or source == name):
+                moved[source] = name
+        return moved
+    if isinstance(node, Accumulate | GroupValues | Keys | Reduce | ReduceFunction):
+        return {name: name for name in node.keys}
+    if isinstance(node, _KEEPS_COLUMNS) or (isinstance(node, Apply) and node.how == "filter"):
+        return {name: name for name in node.schema.names if name in node.children[0].schema}
+    return None
+
+
+def _source(expr: Expr, schema: Schema) -> str | None:
+    """Return the column that an expression only passes on, perhaps as one that may be null."""
+    if isinstance(expr, ColumnRef):
+        return expr.name
+    if isinstance(expr, Operation) and expr.op == "cast" and isinstance(expr.operands[0], ColumnRef):
+        name = expr.operands[0].name
+        return name if schema[name].type.or_null() == expr.to else None
+    return None
