@@ -17,7 +17,7 @@ from ..columns.schema import Schema, SchemaSpec
 from ..errors import SchemaError
 from ..expressions.expression import Aliased, ColumnRef, Expr, ExprLike, Ordering, col
 from ..expressions.orders import By, orderings
-from ..expressions.pending import OwnedColumn
+from ..expressions.pending import OwnedColumn, SqlExpr, label_of, sql_reader, with_columns_of
 from ..operators.reduce import RankKind
 from ..operators.reducing.group_functions import UserGroupFunction
 from ..other_spellings import of_another_library, written_as
@@ -25,14 +25,15 @@ from ..other_spellings.of_collections import GroupSpellings
 from ..other_spellings.table import GROUPS
 from ..plan.grouping.aggregating import aggregated
 from ..plan.grouping.whole import always_one_row
-from ..plan.nodes import ReduceFunction
+from ..plan.nodes import ReduceFunction, Select
 from ..plan.nodes.guarded import Provided
 from ..skew.balance import Balance
 from .handle import Handle, Name, name_of
 from .in_order.ordered import Ordered
 from .in_order.windows import WindowOperators
+from .texts.aggregates_as_text import grouped_text_reader
 
-__all__ = ["GroupOperators", "Grouped", "named_aggregates"]
+__all__ = ["GroupOperators", "Grouped", "named_aggregates", "requested_aggregates"]
 
 C = TypeVar("C", bound=Handle)
 
@@ -104,7 +105,18 @@ class GroupOperators(WindowOperators):
         claim = more.assert_empty(what or f"assert_single ({call_site()}): one row at most")
         return self.with_node(Provided(self.node, claim.node))
 
-    def agg(self, *unnamed: object, **aggregates: Aggregate) -> Self:
+    @called_as("selectExpr")
+    def _select_expr(self, *texts: str | Sequence[str]) -> Self:
+        """The same as `select(dd.expr(text), …)`. A text without AS is the name of its column, too. With an
+        aggregate in one of them, there is one row of all rows, as in `agg`.
+        """
+        listed = [one for each in texts for one in ([each] if isinstance(each, str) else each)]
+        parts = [sql_reader().named(text, "selectExpr", "spark") for text in listed]
+        if not any(name != "*" and grouped_text_reader().has_aggregates(sql) for name, sql, _ in parts):
+            return self._with_texts_selected(parts)
+        return self.agg(*(Aliased(name, sql) for name, sql, _ in parts))
+
+    def agg(self, *unnamed: object, **aggregates: Aggregate | Expr | Aliased) -> Self:
         """Aggregates of all rows, as `group_by().agg(…)`: always one row, from the first epoch on.
 
         Of no rows, counts are 0, collected lists are empty, and all else is null, as in SQL and Spark; so the
@@ -213,7 +225,7 @@ class Grouped(GroupSpellings[C], Generic[C]):
     def _missing(self, name: str) -> str:
         return GROUPS.message(f"a grouped collection has no {name!r}", name, dir(type(self)))
 
-    def agg(self, *unnamed: object, **aggregates: Aggregate) -> C:
+    def agg(self, *unnamed: object, **aggregates: Aggregate | Expr | Aliased) -> C:
         """One row per group: the keys, and each aggregate under its name.
 
         `agg(n=dd.count(), total=dd.sum("x"))`, or `agg(dd.count().alias("n"), dd.avg(col.x *
@@ -226,10 +238,11 @@ class Grouped(GroupSpellings[C], Generic[C]):
         `groupBy(…).agg(…)`. Law: at every time the answer is that of the collection at that time.
         """
         over = self.collection.node
-        aggregates = {
-            name: aggregate.over(over) for name, aggregate in named_aggregates(unnamed, aggregates).items()
-        }
-        for name, aggregate in aggregates.items():
+        requested = requested_aggregates(unnamed, aggregates)
+        computed = {name: each.over(over) for name, each in requested.items() if isinstance(each, Aggregate)}
+        if len(computed) < len(requested):
+            return self._with_texts(requested)
+        for name, aggregate in computed.items():
             if aggregate.kind in OF_SETS:
                 raise SchemaError(
                     f"agg({name}={aggregate.written()}): it is of rollup, cube and grouping_sets; in "
@@ -248,8 +261,26 @@ class Grouped(GroupSpellings[C], Generic[C]):
                     "column of that name. Give the key another name in group_by"
                 )
         add = self.collection.plan.add
-        answers = aggregated(add, self.collection.node, self.keys, aggregates, self._balance)
-        return self.collection.with_node(answers if self.keys else always_one_row(add, answers, aggregates))
+        answers = aggregated(add, self.collection.node, self.keys, computed, self._balance)
+        return self.collection.with_node(answers if self.keys else always_one_row(add, answers, computed))
+
+    def _with_texts(self, requested: Mapping[str, Aggregate | SqlExpr]) -> C:
+        """Return `agg` of aggregates and of texts; a text is computed of the aggregates that it has."""
+        reader, schema = grouped_text_reader(), self.collection.schema
+        aggregates: dict[str, Aggregate] = {}
+        columns: dict[str, Expr] = {key: col(key) for key in self.keys}
+        for name, each in requested.items():
+            if name in self.keys:
+                raise SchemaError(f"agg: {name!r} is a key already; choose another name")
+            if isinstance(each, Aggregate):
+                aggregates[name], columns[name] = each, col(name)
+                continue
+            text = reader.grouped(each, schema, self.keys)
+            own = {inner: f"{name}: {inner}" for inner in text.aggregates}
+            aggregates |= {own[inner]: aggregate for inner, aggregate in text.aggregates.items()}
+            columns[name] = with_columns_of(text.expr, {old: col(new) for old, new in own.items()})
+        answers = self.agg(**(aggregates or {"rows": count()}))
+        return answers.with_node(Select(answers.node, tuple(columns.items())))
 
     def count(self) -> C:
         """How many rows each group has, as the column `count`."""
@@ -357,13 +388,29 @@ def _key(key: object) -> str:
 
 
 def named_aggregates(unnamed: tuple[object, ...], named: Mapping[str, object]) -> dict[str, Aggregate]:
-    """Return the aggregates of a call of `agg`, by name; raise SchemaError for anything else."""
+    """Return the aggregates of a call of `agg`, by name; raise SchemaError for one that is a text."""
+    aggregates: dict[str, Aggregate] = {}
+    for name, each in requested_aggregates(unnamed, named).items():
+        if isinstance(each, SqlExpr):
+            raise SchemaError(
+                f"{each.written} ({each.site}): rollup, cube and grouping_sets take aggregates as "
+                "dd.sum('x'); or write the whole query, dd.sql(flow, 'select …', rows=rows)"
+            )
+        aggregates[name] = each
+    return aggregates
+
+
+def requested_aggregates(
+    unnamed: tuple[object, ...], named: Mapping[str, object]
+) -> dict[str, Aggregate | SqlExpr]:
+    """Return what a call of `agg` takes, by name; raise SchemaError for what is no aggregate."""
     requested = {**_by_alias(unnamed, named), **named}
     if not requested:
         raise SchemaError("agg needs at least one aggregate, as in agg(n=dd.count())")
-    aggregates: dict[str, Aggregate] = {}
-    for name, aggregate in requested.items():
-        if not isinstance(aggregate, Aggregate):
+    aggregates: dict[str, Aggregate | SqlExpr] = {}
+    for name, given in requested.items():
+        aggregate = given.expr if isinstance(given, Aliased) else given
+        if not isinstance(aggregate, Aggregate | SqlExpr):
             raise SchemaError(
                 f"agg({name}=…) takes dd.count(), dd.sum('x'), dd.min('x') or dd.max('x'), "
                 f"not {aggregate!r}{_as_in_pandas(aggregate)}"
@@ -372,28 +419,56 @@ def named_aggregates(unnamed: tuple[object, ...], named: Mapping[str, object]) -
     return aggregates
 
 
-def _by_alias(unnamed: tuple[object, ...], others: Mapping[str, object]) -> dict[str, Aggregate]:
-    """Return aggregates by their `alias`; raise SchemaError for one without, or a name used twice."""
-    by_name: dict[str, Aggregate] = {}
+_SPARK_NAMES: Final = {
+    "collect": "collect_list", "count_distinct": "count(DISTINCT {})", "any": "bool_or", "all": "bool_and",
+    "variance": "var_samp", "variance_pop": "var_pop",
+}  # fmt: skip
+
+
+def _spark_name(aggregate: Aggregate) -> str | None:
+    """Return what PySpark calls the column of an aggregate without a name: sum(x); None for one that is not
+    of a single column.
+    """
+    column = aggregate.argument.name if isinstance(aggregate.argument, OwnedColumn) else aggregate.column
+    if aggregate.kind == "count" and aggregate.argument is None and column is None:
+        return "count(1)"
+    if column is None or aggregate.by or aggregate.second is not None or aggregate.option is not None:
+        return None
+    name = _SPARK_NAMES.get(aggregate.kind, aggregate.kind)
+    return name.format(column) if "{}" in name else f"{name}({column})"
+
+
+def _by_alias(unnamed: tuple[object, ...], others: Mapping[str, object]) -> dict[str, object]:
+    """Return aggregates by their `alias`, or by the name that PySpark gives them; raise SchemaError for one
+    without, or a name used twice.
+    """
+    by_name: dict[str, object] = {}
     listed = [one for each in unnamed for one in (each if isinstance(each, list | tuple) else [each])]
     for each in listed:
-        if isinstance(each, Mapping):
-            made = _of_mapping(each)
-            twice = next((name for name in made if name in by_name or name in others), None)
-            if twice is not None:
-                raise SchemaError(f"agg: two aggregates are called {twice!r}; choose another name for one")
-            by_name.update(made)
-            continue
-        elsewhere = of_another_library(each)
-        if elsewhere is not None:
-            raise SchemaError(f"agg: {each!r:.60} {elsewhere}")
-        if not isinstance(each, NamedAggregate):
-            shown = each.written() if isinstance(each, Aggregate) else f"{each!r:.60}"
-            raise SchemaError(
-                f"agg({shown}): give each aggregate a name, as in agg(total=dd.sum('x')) or "
-                "agg(dd.sum('x').alias('total'))"
-            )
-        if each.name in by_name or each.name in others:
-            raise SchemaError(f"agg: two aggregates are called {each.name!r}; choose another name for one")
-        by_name[each.name] = each.aggregate
+        for name, aggregate in _names_of(each).items():
+            if name in by_name or name in others:
+                raise SchemaError(f"agg: two aggregates are called {name!r}; choose another name for one")
+            by_name[name] = aggregate
     return by_name
+
+
+def _names_of(each: object) -> Mapping[str, object]:
+    """Return the aggregates that an argument of `agg` without a name is, by name."""
+    if isinstance(each, Mapping):
+        return _of_mapping(each)
+    if isinstance(each, NamedAggregate):
+        return {each.name: each.aggregate}
+    if isinstance(each, Aliased) and isinstance(each.expr, SqlExpr):
+        return {each.name: each.expr}
+    if isinstance(each, SqlExpr):
+        return {label_of(each): each}
+    if isinstance(each, Aggregate) and (name := _spark_name(each)) is not None:
+        return {name: each}
+    elsewhere = of_another_library(each)
+    if elsewhere is not None:
+        raise SchemaError(f"agg: {each!r:.60} {elsewhere}")
+    shown = each.written() if isinstance(each, Aggregate) else f"{each!r:.60}"
+    raise SchemaError(
+        f"agg({shown}): give each aggregate a name, as in agg(total=dd.sum('x')) or "
+        "agg(dd.sum('x').alias('total'))"
+    )

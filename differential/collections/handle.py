@@ -89,7 +89,12 @@ class Handle(CollectionSpellings):
             f"has left the column out or computed it anew; by its name it is col.{column.name}."
         )
 
-    if not TYPE_CHECKING:
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Expr:
+            """A column; a misspelled method is an expression that is called, which mypy refuses."""
+
+    else:
 
         @short_lookup
         def __getattr__(self, name: str) -> object:

@@ -17,7 +17,7 @@ from ..errors import ExpressionError, SchemaError
 from ..expressions.expression import Aliased, Expr, ExprLike, as_condition, as_expr, col
 from ..expressions.functions.refusals import check_no_bool
 from ..expressions.nulls import not_null_where
-from ..expressions.pending import OwnedColumn, SqlExpr, over_rows, sql_reader
+from ..expressions.pending import OwnedColumn, SqlExpr, label_of, over_rows
 from ..linear.user_functions import MapFunction
 from ..other_spellings import meant, of_another_library, written_as
 from ..other_spellings.answers import explain_item
@@ -86,7 +86,7 @@ class RowOperators(Handle):
                 chosen[reference.name] = reference
                 continue
             if isinstance(reference, SqlExpr):
-                chosen[sql_reader().named(reference.text, "expr", reference.dialect)[0]] = reference
+                chosen[label_of(reference)] = reference
                 continue
             names = [column] if isinstance(column, str) else sorted(reference.columns())
             if len(names) != 1 or (not isinstance(column, str) and repr(reference) != repr(col(names[0]))):
@@ -260,18 +260,16 @@ class RowOperators(Handle):
         """The same as `rename({old: new})`."""
         return self.rename({old: new})
 
-    @called_as("selectExpr")
-    def _select_expr(self, *texts: str | Sequence[str]) -> Self:
-        """The same as `select(dd.expr(text), …)`. A text without AS is the name of its column, too."""
+    def _with_texts_selected(self, parts: Sequence[tuple[str, SqlExpr, bool]]) -> Self:
+        """Return the columns that texts make, by the names that they have."""
         exprs: dict[str, Expr] = {}
-        for text in (one for each in texts for one in ([each] if isinstance(each, str) else each)):
-            name, sql, _ = sql_reader().named(text, "selectExpr", "spark")
+        for name, sql, _ in parts:
             named = {each: col(each) for each in self.schema.names} if name == "*" else {name: sql}
             for each in named:
                 if each in exprs:
                     raise SchemaError(
                         f"{sql.written} ({call_site()}): two columns are called {each!r}: write "
-                        f"'{text} AS other_name'"
+                        f"'{sql.text} AS other_name'"
                     )
             exprs.update(named)
         if not exprs:

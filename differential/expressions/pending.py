@@ -9,11 +9,11 @@ The reader of texts is in a room above this one (`relational`), which enters it 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn, Protocol
 
-from differential.columns.schema import Schema
+from differential.columns.schema import Column, Schema
 from differential.errors import ExpressionError
 from differential.expressions.expression import ColumnRef, Expr, Operation, When
 from differential.expressions.tree import PendingTree
@@ -25,11 +25,14 @@ __all__ = [
     "OwnedColumn",
     "PendingExpr",
     "RowsOfSchema",
+    "SqlCall",
     "SqlExpr",
     "SqlReader",
     "enter_reader",
+    "label_of",
     "over_rows",
     "sql_reader",
+    "with_columns_of",
 ]
 
 
@@ -50,6 +53,19 @@ class SqlExpr(PendingExpr):
     dialect: str
     form: str = ""
     """Of a condition: how its call is written with columns, as in "filter({})"."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SqlCall(SqlExpr):
+    """A function of SQL over expressions; in `text` they are the columns `0`, `1`, …"""
+
+    operands: tuple[Expr, ...] = ()
+    label: str = ""
+    """What PySpark calls the column of it."""
+
+    def columns(self) -> frozenset[str]:
+        """Return the names of the columns it reads."""
+        return frozenset[str]().union(*(operand.columns() for operand in self.operands))
 
 
 class RowsOfSchema(Protocol):
@@ -113,6 +129,11 @@ def sql_reader() -> SqlReader:
     return _readers[0]
 
 
+def label_of(sql: SqlExpr) -> str:
+    """Return what a column of a text is called, if nobody gives it a name."""
+    return sql.label if isinstance(sql, SqlCall) else sql_reader().named(sql.text, "expr", sql.dialect)[0]
+
+
 def over_rows(expr: Expr, rows: RowsOfSchema) -> Expr:
     """Return `expr` with its texts and owned columns as they are over the columns of `rows`; itself if it has
     none.
@@ -122,9 +143,22 @@ def over_rows(expr: Expr, rows: RowsOfSchema) -> Expr:
         if isinstance(pending, OwnedColumn):
             return ColumnRef(pending.owner.column_in(pending, rows))
         assert isinstance(pending, SqlExpr), "no other kind is pending"
+        if isinstance(pending, SqlCall):
+            operands = {str(n): over_rows(each, rows) for n, each in enumerate(pending.operands)}
+            columns = [Column(name, each.type_in(rows.schema)) for name, each in operands.items()]
+            return with_columns_of(sql_reader().value(pending, Schema(tuple(columns))), operands)
         return sql_reader().value(pending, rows.schema)
 
     return _replaced(expr, read) if expr.is_pending else expr
+
+
+def with_columns_of(expr: Expr, columns: Mapping[str, Expr]) -> Expr:
+    """Return `expr`, which has nothing pending, with other expressions in place of some columns, by name."""
+    if isinstance(expr, ColumnRef):
+        return columns.get(expr.name, expr)
+    if not isinstance(expr, Operation):
+        return expr
+    return _with_operands(expr, [with_columns_of(operand, columns) for operand in expr.operands])
 
 
 def _replaced(expr: Expr, replace: Callable[[PendingExpr], Expr]) -> Expr:
@@ -132,8 +166,11 @@ def _replaced(expr: Expr, replace: Callable[[PendingExpr], Expr]) -> Expr:
         return replace(expr)
     if not (expr.is_pending and isinstance(expr, Operation)):
         return expr
-    operands = tuple(_replaced(operand, replace) for operand in expr.operands)
+    return _with_operands(expr, [_replaced(operand, replace) for operand in expr.operands])
+
+
+def _with_operands(expr: Operation, operands: Sequence[Expr]) -> Expr:
     make = When if isinstance(expr, When) else Operation
-    rewritten = make(expr.op, operands, expr.to)
+    rewritten = make(expr.op, tuple(operands), expr.to)
     object.__setattr__(rewritten, "site", expr.site)
     return rewritten

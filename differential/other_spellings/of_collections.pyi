@@ -108,7 +108,7 @@ class CollectionSpellings:
     def sort(self: S, *by: OrderSpec) -> Ordered[S]:  # type: ignore[type-var]
         """The same as `order_by`."""
 
-    def aggregate(self: S, *unnamed: object, **aggregates: Aggregate) -> S:
+    def aggregate(self: S, *unnamed: object, **aggregates: Aggregate | Expr | Aliased) -> S:
         """The same as `agg`."""
 
     def with_column(self: S, name: Name, value: ExprLike) -> S:
@@ -165,10 +165,12 @@ class CollectionSpellings:
         """The same as `theta_join(other, predicates)`, in Polars' form."""
 
     def selectExpr(self: S, *texts: str | Sequence[str]) -> S:
-        """The same as `select(dd.expr(text), …)`. A text without AS is the name of its column, too."""
+        """The same as `select(dd.expr(text), …)`. A text without AS is the name of its column, too. With an
+        aggregate in one of them, there is one row of all rows, as in `agg`."""
 
     def select_expr(self: S, *texts: str | Sequence[str]) -> S:
-        """The same as `select(dd.expr(text), …)`. A text without AS is the name of its column, too."""
+        """The same as `select(dd.expr(text), …)`. A text without AS is the name of its column, too. With an
+        aggregate in one of them, there is one row of all rows, as in `agg`."""
 
     def groupingSets(
         self: S, sets: Sequence[Sequence[str]], *keys: _Key | Sequence[_Key], **named: ExprLike
@@ -187,7 +189,7 @@ class GroupSpellings(Generic[C]):
     def sort(self, *by: str | Expr | Ordering) -> Ordered[C]:  # type: ignore[type-var]
         """The same as `order_by`."""
 
-    def aggregate(self, *unnamed: object, **aggregates: Aggregate) -> C:
+    def aggregate(self, *unnamed: object, **aggregates: Aggregate | Expr | Aliased) -> C:
         """The same as `agg`."""
 
     def mean(self, *columns: str) -> C:

@@ -5,8 +5,11 @@ Nothing here imports sqlglot before a text is read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from timely.user_code.call_site import call_site
 
+from ..collections.texts.aggregates_as_text import GroupedText, enter_grouped_text_reader
 from ..columns.schema import Schema
 from ..errors import SqlError
 from ..expressions.expression import Aliased, Expr
@@ -18,9 +21,10 @@ __all__ = ["expr"]
 
 def expr(text: str, dialect: str = "spark") -> Expr | Aliased:
     """An expression that is written as SQL: `dd.expr("price * quantity")`, or with a name for the column that
-    it makes, `dd.expr("upper(name) as name")`. It stands wherever an expression can.
+    it makes, `dd.expr("upper(name) as name")`. It stands wherever an expression can; in `agg` it may have
+    aggregates: `agg(dd.expr("sum(price) / count(*) as mean"))`.
 
-    text      one expression; docs/sql.md has the functions and operators. No aggregates, windows, subqueries
+    text      one expression; docs/sql.md has the functions and operators. No windows, no subqueries
     dialect   "spark", "postgres" or "duckdb"
 
     What it means depends on the types of the columns, so errors of names and types come with the operator
@@ -55,6 +59,18 @@ class _SqlglotReader:
             raise _missing(error, sql) from None
         return value_over(_name(sql), sql, schema)
 
+    def has_aggregates(self, sql: SqlExpr) -> bool:
+        try:
+            from .reading.texts_read import has_aggregates
+        except ModuleNotFoundError as error:
+            raise _missing(error, sql) from None
+        return has_aggregates(_name(sql), sql)
+
+    def grouped(self, sql: SqlExpr, schema: Schema, keys: Sequence[str]) -> GroupedText:
+        from .reading.texts_read import grouped_over
+
+        return grouped_over(_name(sql), sql, schema, keys)
+
 
 def _short(text: str) -> str:
     return repr(text) if len(text) <= 60 else repr(f"{text[:57]}…")
@@ -77,3 +93,4 @@ def _missing(error: ModuleNotFoundError, sql: SqlExpr) -> Exception:
 
 _READER = _SqlglotReader()
 enter_reader(_READER)
+enter_grouped_text_reader(_READER)

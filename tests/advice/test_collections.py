@@ -154,8 +154,8 @@ GROUP = [
         "rows.group_by('key')«['x'].sum()»", r"Write instead: agg\(.*?\), or (\S+)$", GROUPS, instead=r".\1"
     ),
     Advised("rows.group_by('key')«['x'].sum()»", r"Write instead: (.*?), or", GROUPS, instead=r".\1"),
-    Advised("rows.group_by('key').«agg(dd.sum('x'))»", r"as in (.*?) or", GROUPS),
-    Advised("rows.group_by('key').«agg(dd.sum('x'))»", r"or (agg\(.*\))$", GROUPS),
+    Advised("rows.group_by('key').«agg(dd.sum(col.x + 0))»", r"as in (.*?) or", GROUPS),
+    Advised("rows.group_by('key').«agg(dd.sum(col.x + 0))»", r"or (agg\(.*\))$", GROUPS),
     Advised("rows.group_by('key').«agg()»", r"as in (.*)$", [("a", 2), ("b", 1)]),
     Advised("rows.group_by('key').«sum()»", r"as in group_by\('k'\)\.(.*)$", GROUPS),
     Advised(

@@ -23,7 +23,7 @@ from ..algebra.relations import (
 )
 from .domains import Domain, Lowers
 
-__all__ = ["aggregate_of", "aggregated", "first_rows", "windowed"]
+__all__ = ["aggregate_of", "aggregated", "first_rows", "is_apart", "windowed"]
 
 _NO_LIMIT = 1 << 40
 """A limit that no collection reaches, for OFFSET without LIMIT."""
@@ -73,8 +73,8 @@ def _grouped(
     lower: Lowers, rows: Collection, relation: Aggregation, keys: Sequence[str], domain: Domain | None
 ) -> Collection:
     """Return one grouping; with `domain` a row for each of its rows, even of nothing."""
-    plain = {call.attribute.name: aggregate_of(call) for call in relation.calls if not _is_apart(call)}
-    apart = [call for call in relation.calls if _is_apart(call)]
+    plain = {call.attribute.name: aggregate_of(call) for call in relation.calls if not is_apart(call)}
+    apart = [call for call in relation.calls if is_apart(call)]
     if not plain and not apart and domain is not None:
         return domain.rows
     if not plain and not apart:
@@ -102,7 +102,7 @@ def _grouped(
     return outcome
 
 
-def _is_apart(call: AggregateCall) -> bool:
+def is_apart(call: AggregateCall) -> bool:
     """Return True for an aggregate of different values that needs a group_by of its own."""
     return call.is_distinct and call.kind not in _CHOSEN | _WITH_DISTINCT
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
+from ...collections.texts.aggregates_as_text import GroupedText
 from ...columns.schema import Schema
-from ...expressions.expression import Expr
+from ...expressions.expression import ColumnRef, Expr
 from ...expressions.pending import SqlExpr
 from ..algebra.attributes import Attribute, AttributeNames
 from ..algebra.relations import Relation
+from ..lowering.groups import aggregate_of, is_apart
+from .expressions.calls import aggregate_kind
 from .expressions.scopes import ColumnsOf, NameScope
 from .expressions.special import SpecialReader
-from .expressions.stages import Stage
+from .expressions.stages import AggregateCalls, Stage
 from .texts import SqlText, children_of
 
-__all__ = ["column_of", "value_over"]
+__all__ = ["column_of", "grouped_over", "has_aggregates", "value_over"]
 
 _BEFORE = "SELECT "
 """sqlglot reads statements: without this, `date > '2024-01-01'` or `set = 1` would be one of another kind."""
@@ -46,6 +51,32 @@ def value_over(name: str, sql: SqlExpr, schema: Schema) -> Expr:
     else:
         value = reader.read(node.this if isinstance(node, exp.Alias) else node, stage)
     return value.expr
+
+
+def has_aggregates(name: str, sql: SqlExpr) -> bool:
+    """Return True if there is an aggregate in a text that is none of a window."""
+    _, node = _read(name, sql.text, sql.dialect)
+    parts = [each for each in node.walk() if isinstance(each, exp.Expression)]
+    return any(aggregate_kind(each) is not None and each.find_ancestor(exp.Window) is None for each in parts)
+
+
+def grouped_over(name: str, sql: SqlExpr, schema: Schema, keys: Sequence[str]) -> GroupedText:
+    """Return what a text means over the groups by `keys`; raises SqlError if it means nothing."""
+    source, node = _read(name, sql.text, sql.dialect)
+    columns = tuple(Attribute(each.name, each.name, each.type) for each in schema)
+    scope = NameScope([ColumnsOf("", columns)])
+    calls = AggregateCalls(keys=[ColumnRef(key).describe() for key in keys])
+    stage = Stage("agg", scope, calls, inner=Stage("the operand of an aggregate", scope))
+    reader = SpecialReader(source, AttributeNames(), _Subqueries(source)).expressions
+    expr = reader.read(node.this if isinstance(node, exp.Alias) else node, stage).expr
+    aggregates = {call.attribute.name: aggregate_of(call) for call in calls.calls}
+    for call in calls.calls:
+        if is_apart(call) or calls.groupings:
+            raise source.error(node, "is of a whole query: write dd.sql(flow, 'select …', rows=rows)")
+    ungrouped = sorted(expr.columns() - aggregates.keys() - set(keys))
+    if ungrouped:
+        raise source.error(node, f"{ungrouped[0]} is no key, and in no aggregate: write max({ungrouped[0]})")
+    return GroupedText(expr, aggregates)
 
 
 class _Subqueries:

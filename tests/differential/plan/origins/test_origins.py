@@ -115,7 +115,7 @@ def test_columns_with_names_of_methods_are_written_as_items() -> None:
     with pytest.raises(ExpressionError, match=r"column of that name is rows\['path'\]"):
         rows.select(x=rows.path)  # type: ignore[arg-type]
     with pytest.raises(ExpressionError, match=r"rows\['filter'\] == 1"):
-        rows.filter(rows.filter == 1)  # type: ignore[arg-type, comparison-overlap]
+        rows.filter(rows.filter == 1)  # type: ignore[comparison-overlap]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Aggregates in SQL as text, for groups of collections."""
