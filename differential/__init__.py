@@ -353,7 +353,7 @@ __all__ = [
     "unix_seconds", "unix_timestamp", "upper", "variance", "warm", "weekday", "weekofyear", "when", "year",
 ]  # fmt: skip
 
-_ROOMS = ("algorithms", "errors", "testing")
+_ROOMS = ("algorithms", "errors", "functions", "testing")
 """Modules that users import from here."""
 
 

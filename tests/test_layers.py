@@ -73,7 +73,7 @@ ROOMS = {
         "plan",
         "collections",
         "queries relational",
-        "algorithms testing",
+        "algorithms functions testing",
         "warming",
     ],
 }
@@ -111,6 +111,7 @@ WITHOUT_A_TEST_FILE = {
     "differential/kernels/compiled_loops/round_layout.py": (
         "differential/kernels/compiled_loops/test_rounds.py"
     ),
+    "differential/functions/names.py": "spark/functions/test_functions_as_pyspark.py",
     "differential/expressions/pending.py": "differential/relational/test_texts_of_expressions.py",
     "differential/relational/reading/texts_read.py": ("differential/relational/test_texts_of_expressions.py"),
     "differential/plan/decoding.py": "differential/plan/test_encoding.py",

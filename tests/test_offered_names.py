@@ -109,7 +109,7 @@ def test_dir_of_what_vertices_are_written_with() -> None:
 
 
 def test_dir_of_the_modules() -> None:
-    assert set(dir(dd)) == {*dd.__all__, "algorithms", "errors", "testing"}
+    assert set(dir(dd)) == {*dd.__all__, "algorithms", "errors", "functions", "testing"}
     assert set(dir(timely)) == {*timely.__all__, "errors"}
 
 

@@ -72,10 +72,13 @@ def of_another_library(value: object) -> str | None:
     if library is None or type(value).__name__ not in _EXPRESSIONS:
         return None
     kind = type(value).__name__
-    return (
+    sentence = (
         f"is {'an' if kind == 'Expr' else 'a'} {kind} of {library}, and no expression of a query. Write it "
         "with differential: col.x is the column, dd.sum('x') or dd.upper(col.x) what is made of it"
     )
+    if library == "PySpark":
+        sentence += "; or let F be `from differential import functions as F`, which has PySpark's functions"
+    return sentence
 
 
 def written_as(usage: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -273,7 +273,7 @@ _FUNCTION_NAMES: Final[dict[str, str | Same]] = {
         "(y - x) // 60_000_000, whole minutes: y - x of timestamps is microseconds",
     ),
     **dict.fromkeys(("make_interval", "make_dt_interval"), "col.x + datetime.timedelta(hours=1)"),
-    **dict.fromkeys(("F", "functions"), "dd.sum('x'), dd.upper(col.x): functions are in the module itself"),
+    "F": "from differential import functions as F, as in PySpark; or dd.sum('x'), dd.upper(col.x)",
     **dict.fromkeys(("sample",), "filter(dd.hash(col.id) % 100 < 5), of a collection"),
     **dict.fromkeys(("field", "element"), "dd.col.x"),
     **dict.fromkeys(("union", "unionAll", "union_all", "unionByName"), "a.concat(b, c), of a collection"),
