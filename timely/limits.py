@@ -31,6 +31,9 @@ read, so this is less than the bound on a frame."""
 NAME_CHARS_MAX: Final = 4_096
 """One name in a client's request: of an input, a writer, a reader, a builder."""
 
+ENDED_COUNT_MAX: Final = 10_000
+"""Dataflows that have ended whose reasons a worker remembers: some 10 MB."""
+
 NOTE_CHARS_MAX: Final = 1 << 20
 """The note of a dataflow, which says what it was made from."""
 

@@ -2,10 +2,12 @@
 
 told_*    what clients and other workers are told of any exception
 again_*   an error that is raised more than once
+ended_*   what a worker remembers of dataflows that have ended
 """
 
 from __future__ import annotations
 
+import random
 import signal
 
 import pytest
@@ -14,8 +16,17 @@ from failing_flows import raises
 import timely
 from progress.errors import TimelyError
 from timely import failure
-from timely.errors import ForgottenError, InternalError, MisuseError, PeerError, VertexError, class_names
+from timely.errors import (
+    ForgottenError,
+    InternalError,
+    MisuseError,
+    PeerError,
+    UninstalledError,
+    VertexError,
+    class_names,
+)
 from timely.failure import (
+    EndedDataflows,
     add_note,
     as_refused,
     as_reported,
@@ -35,6 +46,34 @@ def raised(error: BaseException, note: str = "") -> BaseException:
         if note:
             caught.add_note(note)
         return caught
+
+
+def test_ended_of_all_the_number_is_known_and_of_the_last_ones_the_reason(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(failure, "ENDED_COUNT_MAX", 5)
+    numbers = list(range(60))
+    random.Random(seed).shuffle(numbers)
+    ended = EndedDataflows()
+    for count, number in enumerate(numbers, 1):
+        assert number not in ended and ended.get(number) is None
+        assert ended.add(number, MisuseError(str(number)), 1)
+        assert not ended.add(number, MisuseError("later"), 1)
+        assert set(ended) == set(numbers[:count]) and len(ended) == count
+        assert all(each in ended for each in numbers[:count])
+        recent = numbers[max(0, count - 5) : count]
+        assert [str(ended[each]) for each in recent] == [*map(str, recent)]
+        assert [str(each) for each in ended.last(2)] == [*map(str, numbers[max(0, count - 2) : count])]
+    assert ended.last(0) == [] and ended.add(numbers[-1], MisuseError("first"), 0)
+    with pytest.raises(UninstalledError, match=f"dataflow {numbers[0]} has ended; why is not known any more"):
+        raise ended[numbers[0]]
+    assert not ended.add(numbers[0], MisuseError("too late"), 0)
+    ended.remove(numbers[-1])
+    assert numbers[-1] not in ended
+    for number in range(60, 70):
+        ended.add(number, MisuseError(str(number)), 0)
+    others = sorted(set(range(60)) - {numbers[-1]} | set(range(60, 65)))
+    assert sum(each - 1 not in others for each in others) == len(ended.compared()[0])  # type: ignore[index]
 
 
 def test_told_an_exception_of_a_vertex_is_a_vertex_error_with_its_place_and_its_line() -> None:

@@ -31,7 +31,7 @@ from progress.tracking.broadcast import Broadcaster
 from ..building.freeze import FrozenDataflow
 from ..dictionaries import Mark
 from ..errors import UninstalledError
-from ..failure import add_note, as_reported, fresh_copy, is_interrupt, is_raised_by_us
+from ..failure import EndedDataflows, add_note, as_reported, fresh_copy, is_interrupt, is_raised_by_us
 from ..limits import EARLY_COUNT_MAX
 from ..operators.imported import Exported
 from ..wire.batch import absorb, decode, is_of_user
@@ -103,8 +103,7 @@ class Worker(Sender):
         credits = Credits(index, workers, self.acting.gate, transport, credit_bytes)
         super().__init__(index, workers, transport, self.acting.timings, credits, telling)
         self._early: dict[int, list[tuple[int, list[memoryview]]]] = {}
-        self._ended: dict[int, TimelyError] = {}
-        self._ended_by: dict[int, int] = {}
+        self._ended = EndedDataflows()
         self._checks_progress = check_progress or is_switched_on()
         self.logs_sources = False  # see `Owner`
         self._compiles_loops = compiled_loops and os.environ.get("NAIAD_REGIONS", "1") not in ("", "0")
@@ -187,7 +186,7 @@ class Worker(Sender):
         return self._instances
 
     @property
-    def ended(self) -> dict[int, TimelyError]:
+    def ended(self) -> EndedDataflows:
         """The dataflows that have ended, or that were never begun, each with the reason."""
         return self._ended
 
@@ -203,8 +202,7 @@ class Worker(Sender):
         self._untold.discard(number)
         if self.telling is not None:
             self.telling.end(number)
-        if origin < self._ended_by.get(number, self.workers):
-            self._ended[number], self._ended_by[number] = error, origin
+        if self._ended.add(number, error, origin):
             error.ends_dataflow = True
         if instance is not None:
             with ExitStack() as ending:  # an interrupt from the keyboard may come out of each of these
@@ -217,8 +215,7 @@ class Worker(Sender):
 
     def forget_end(self, number: int) -> None:
         """Let a dataflow that was never begun be prepared again under its number."""
-        self._ended.pop(number, None)
-        self._ended_by.pop(number, None)
+        self._ended.remove(number)
 
     def fail(self, number: int, error: BaseException) -> None:
         """End a dataflow because of `error`, here and, by `on_failure`, on all other workers."""
@@ -379,9 +376,8 @@ class Worker(Sender):
 
     def compared(self) -> object:
         """Return all that decides what it will do (`comparable.py`): nothing of others or the transport."""
-        ended = sorted(self._ended), self._ended_by
-        told = self._broadcasters, self.telling
-        return (self._instances, *told, self._early, *ended, self.forgetting, self.credits)
+        told, ended = (self._broadcasters, self.telling), self._ended.compared()
+        return (self._instances, *told, self._early, ended, self.forgetting, self.credits)
 
     def take_in(self) -> None:
         """Take in messages of other workers, and run no vertex: their decisions hold here, too."""

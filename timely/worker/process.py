@@ -318,7 +318,7 @@ class WorkerProcess:
 
     def _log_ended(self) -> None:
         """Log what has ended dataflows, on the worker on which the error arose."""
-        for error in list(self._worker.ended.values())[self._ended_count :]:
+        for error in self._worker.ended.last(len(self._worker.ended) - self._ended_count):
             if error.__cause__ is not None:
                 _log.error("worker %d: %s", self._settings.index, full_text_of(error))
         self._ended_count = len(self._worker.ended)
