@@ -98,8 +98,8 @@ class EndedDataflows(Mapping[int, TimelyError]):
     def __getitem__(self, number: int) -> TimelyError:
         if self._is_long_over(number):
             error = UninstalledError(
-                f"dataflow {number} has ended; why is not known any more, since over {ENDED_COUNT_MAX:,} have "
-                "ended after it"
+                f"dataflow {number} has ended; why is not known any more, since over {ENDED_COUNT_MAX:,} "
+                "have ended after it"
             )
             error.ends_dataflow = True
             return error
