@@ -21,6 +21,7 @@ from .showing import shown_columns, shown_statement, shown_tables, shown_views
 from .steps import (
     AddRows,
     CreateTable,
+    CreateTableOf,
     CreateView,
     DeleteRows,
     DropEntries,
@@ -33,7 +34,7 @@ from .steps import (
     Subscribe,
     UpdateRows,
 )
-from .tables import assigned, constant_rows, declared_columns, listed_columns
+from .tables import assigned, constant_rows, declared_columns, defaults_of, listed_columns
 
 __all__ = ["planned"]
 
@@ -163,11 +164,11 @@ class _ScriptReader:
         if there and not (tree.args.get("replace") and kind == "VIEW" and there[0].kind == "view"):
             raise text.error(target, f"{there[0].title} exists already")
         if kind == "TABLE":
-            if tree.args.get("replace") or tree.args.get("expression") is not None:
-                raise text.error(
-                    target, "write CREATE TABLE name (column type, …), then INSERT INTO name SELECT …"
-                )
-            return self._table(piece, name, target)
+            if tree.args.get("replace"):
+                raise text.error(target, "a table cannot be replaced: DROP TABLE it, and CREATE it again")
+            if tree.args.get("expression") is not None:
+                return self._table_of_query(piece, tree, name)
+            return self._table(piece, tree, name, target)
         return self._view(piece, tree, name, there[0] if there else None, is_last=is_last)
 
     def _new_name(self, text: SqlText, target: exp.Expression) -> str:
@@ -177,15 +178,36 @@ class _ScriptReader:
             raise text.error(table, "a table or view has a name of up to 200 characters")
         return table.name
 
-    def _table(self, piece: Piece, name: str, target: exp.Expression) -> ScriptStep:
+    def _table(self, piece: Piece, tree: exp.Create, name: str, target: exp.Expression) -> ScriptStep:
         if not isinstance(target, exp.Schema):
             raise piece.text.error(target, f"{name} needs columns: CREATE TABLE {name} (column type, …)")
         schema, keys = declared_columns(piece.text, target)
-        note = note_of("table", piece.text.dialect, piece.text.text)
+        written = written_out(piece.text, tree, self._parameters)
+        note = note_of("table", piece.text.dialect, written)
         self._catalogue.entries[name.lower()] = CatalogueEntry(
             name.lower(), name, "table", schema, keys=keys, note=note
         )
         return CreateTable(piece, name, schema, keys, note)
+
+    def _table_of_query(self, piece: Piece, tree: exp.Create, name: str) -> ScriptStep:
+        """Return CREATE TABLE name AS query: its note declares the columns, and not the query."""
+        query = self._query_of_view(piece.text, tree)
+        schema = query.tried()
+        for column in schema:
+            if column.type.is_nested:
+                raise piece.text.error(
+                    tree.this, f"the column {column.name} is {column.type}: declare it, and INSERT the query"
+                )
+        columns = []
+        for each in schema:
+            label = exp.to_identifier(each.name, quoted=True).sql(dialect=piece.text.dialect)
+            columns.append(f"{label} {each.type.not_null()}{'' if each.type.nullable else ' not null'}")
+        written = f"create table {name} ({', '.join(columns)})"
+        note = note_of("table", piece.text.dialect, written)
+        entry = CatalogueEntry(name.lower(), name, "table", schema, note=note)
+        self._catalogue.entries[entry.key] = entry
+        made = CreateTable(piece, name, schema, (), note)
+        return CreateTableOf(piece, made, InsertQuery(piece, entry, query))
 
     def _view(
         self, piece: Piece, tree: exp.Create, name: str, before: CatalogueEntry | None, *, is_last: bool
@@ -318,16 +340,17 @@ class _ScriptReader:
         body = tree.args.get("expression")
         if not isinstance(body, exp.Expression):
             raise text.error(tree.this, f"write INSERT INTO {table.name} VALUES (…), or a query")
-        listed = listed_columns(text, tree.this, table.schema)
+        defaults = defaults_of(table.statement, table.dialect)
+        listed = listed_columns(text, tree.this, table.schema, defaults)
         if isinstance(body, exp.Values):
-            rows = constant_rows(text, body, listed, table.schema)
+            rows = constant_rows(text, body, listed, table.schema, defaults)
             if rows is not None:
                 return AddRows(piece, table, rows)
         query = read_relation(text, body, self._catalogue)
         columns = [table.schema[each] for each in listed]
         relation = assigned(text, body, query.relation, query.names, columns)
         named = tuple((name, col[each]) for name, each in zip(listed, relation.names, strict=True))
-        return InsertQuery(piece, table, replace(query, relation=relation, columns=named))
+        return InsertQuery(piece, table, replace(query, relation=relation, columns=named), defaults)
 
     def _selected(
         self, text: SqlText, target: exp.Expression, tree: exp.Expression, more: Sequence[exp.Expression] = ()

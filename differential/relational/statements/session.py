@@ -22,6 +22,7 @@ from .reads import StatementReads
 from .steps import (
     AddRows,
     CreateTable,
+    CreateTableOf,
     CreateView,
     DeleteRows,
     DropEntries,
@@ -145,6 +146,11 @@ class _Session:
         if isinstance(step, CreateTable):
             self._create_table(step)
             return SqlResult(f"CREATE TABLE {step.name}")
+        if isinstance(step, CreateTableOf):
+            answer, _ = self._reads.answer(step.rows.query)  # first: a row of it may fail
+            self._create_table(step.table)
+            made = self._writing.insert_rows(step.rows, answer)
+            return SqlResult(f"CREATE TABLE {step.table.name}, {made.status}")
         if isinstance(step, CreateView):
             self._create_view(step)
             return SqlResult(f"CREATE VIEW {step.name}")

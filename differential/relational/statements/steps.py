@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -14,6 +15,7 @@ from .scripts import Piece
 __all__ = [
     "AddRows",
     "CreateTable",
+    "CreateTableOf",
     "CreateView",
     "DeleteRows",
     "DropEntries",
@@ -82,10 +84,21 @@ class AddRows(ScriptStep):
 
 @dataclass(frozen=True)
 class InsertQuery(ScriptStep):
-    """The answer of a query as rows of a table, with the columns of the table."""
+    """The answer of a query as rows of a table, with the columns of the table, or some of them; `defaults`
+    has values of others.
+    """
 
     table: CatalogueEntry
     query: ReadQuery
+    defaults: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CreateTableOf(ScriptStep):
+    """A new table, and the answer of a query as its rows."""
+
+    table: CreateTable
+    rows: InsertQuery
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import lru_cache
 
 import pyarrow as pa
 from sqlglot import exp
@@ -25,7 +26,7 @@ from ..reading.expressions.types import column_type
 from ..reading.expressions.values import Value, as_type
 from ..reading.texts import SqlText, children_of
 
-__all__ = ["assigned", "constant_rows", "declared_columns", "listed_columns"]
+__all__ = ["assigned", "constant_rows", "declared_columns", "defaults_of", "listed_columns"]
 
 
 def declared_columns(text: SqlText, schema: exp.Expression) -> tuple[Schema, tuple[str, ...]]:
@@ -33,6 +34,7 @@ def declared_columns(text: SqlText, schema: exp.Expression) -> tuple[Schema, tup
     text.parts_of(schema, "this", "expressions")
     columns: dict[str, ColumnType] = {}
     keys: list[str] = []
+    defaults: list[tuple[str, exp.Expression]] = []
     for each in children_of(schema, "expressions"):
         if isinstance(each, exp.PrimaryKey):
             text.parts_of(each, "expressions", "include")
@@ -46,6 +48,9 @@ def declared_columns(text: SqlText, schema: exp.Expression) -> tuple[Schema, tup
             kind = constraint.args.get("kind")
             if isinstance(kind, exp.PrimaryKeyColumnConstraint):
                 keys.append(each.name)
+            elif isinstance(kind, exp.DefaultColumnConstraint):
+                text.parts_of(kind, "this")
+                defaults.append((each.name, kind.this))
             elif not isinstance(kind, exp.NotNullColumnConstraint):
                 raise text.error(
                     each, f"{text.written(constraint)} of the column {each.name} is not supported"
@@ -79,14 +84,41 @@ def declared_columns(text: SqlText, schema: exp.Expression) -> tuple[Schema, tup
         input_of(trial, "tried", declared, key=own_keys, mode=mode)  # type: ignore[arg-type]  # one of both
     except SchemaError as error:
         raise text.error(schema, str(error).partition("\n")[0]) from None
+    for name, node in defaults:
+        _default(text, node, name, declared[name].type)
     return declared, tuple(own_keys)
+
+
+@lru_cache(maxsize=256)
+def defaults_of(statement: str, dialect: str) -> Mapping[str, object]:
+    """Return the values of DEFAULT of the columns of a CREATE TABLE that was carried out."""
+    text = SqlText(statement, dialect)
+    defaults: dict[str, object] = {}
+    for each in text.statement().find_all(exp.ColumnDef):
+        for constraint in each.find_all(exp.DefaultColumnConstraint):
+            type_ = column_type(text, each.args["kind"]).or_null()
+            defaults[each.name] = _default(text, constraint.this, each.name, type_)
+    return defaults
+
+
+def _default(text: SqlText, node: exp.Expression, name: str, type_: ColumnType) -> object:
+    """Return the constant of DEFAULT; raises SqlError for one that is none, or does not fit."""
+    expressions = SpecialReader(text, AttributeNames(), _no_subquery(text)).expressions
+    value = expressions.read(node, Stage("DEFAULT", NameScope()))
+    _check_range(text, node, value, name, type_)
+    constant = _plain(value, _typed(text, node, value, name, type_), type_)
+    if constant is None:
+        raise text.error(node, f"DEFAULT of the column {name} is a constant that needs no cast")
+    return constant.value
 
 
 def _key_name(part: exp.Expression) -> str:
     return part.this.name if isinstance(part, exp.Ordered) else part.name
 
 
-def listed_columns(text: SqlText, target: exp.Expression, schema: Schema) -> list[str]:
+def listed_columns(
+    text: SqlText, target: exp.Expression, schema: Schema, defaults: Mapping[str, object]
+) -> list[str]:
     """Return the columns that INSERT names, or all; raises SqlError."""
     if not isinstance(target, exp.Schema):
         return list(schema.names)
@@ -100,12 +132,19 @@ def listed_columns(text: SqlText, target: exp.Expression, schema: Schema) -> lis
             raise text.error(each, f"the column {each.name} is named twice")
         listed += match
     for column in schema:
-        if column.name not in listed and not column.type.nullable:
+        has_value = column.name in listed or defaults.get(column.name) is not None
+        if not has_value and not column.type.nullable:
             raise text.error(target, f"the column {column.name} is NOT NULL, and has no value")
     return listed
 
 
-def constant_rows(text: SqlText, node: exp.Values, listed: Sequence[str], schema: Schema) -> pa.Table | None:
+def constant_rows(
+    text: SqlText,
+    node: exp.Values,
+    listed: Sequence[str],
+    schema: Schema,
+    defaults: Mapping[str, object],
+) -> pa.Table | None:
     """Return the rows of VALUES as a table of all columns; None if some value has to be computed. Raises
     SqlError for values that do not fit.
     """
@@ -117,7 +156,7 @@ def constant_rows(text: SqlText, node: exp.Values, listed: Sequence[str], schema
         parts = children_of(each, "expressions") if isinstance(each, exp.Tuple) else [each]
         if len(parts) != len(listed):
             raise text.error(each, f"this row has {len(parts)} values, and {len(listed)} would fit")
-        row = dict.fromkeys(schema.names)
+        row = {name: defaults.get(name) for name in schema.names}
         for part, name in zip(parts, listed, strict=True):
             stage = Stage("VALUES", NameScope())
             value = expressions.read(part, stage)

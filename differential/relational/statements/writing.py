@@ -42,8 +42,14 @@ class Writing:
     def insert(self, step: InsertQuery) -> SqlResult:
         """Add the answer of a query to a table."""
         answer, _ = self._reads.answer(step.query)
+        return self.insert_rows(step, answer)
+
+    def insert_rows(self, step: InsertQuery, answer: pa.Table) -> SqlResult:
+        """Add an answer to a table; columns that it has not get their defaults, or null."""
         rows = {
-            name: answer.column(name) if name in answer.column_names else pa.nulls(answer.num_rows)
+            name: answer.column(name)
+            if name in answer.column_names
+            else pa.array([step.defaults.get(name)] * answer.num_rows)
             for name in step.table.schema.names
         }
         self._add(step.table, self._conformed(step, step.table, rows))

@@ -87,6 +87,32 @@ def test_views_are_kept_current_and_read_one_another(shop: timely.Cluster) -> No
     assert changes.to_pylist()[-1] == {"customer": "ann", "epoch": inserted.epoch, "diff": -1}
 
 
+def test_tables_of_a_query_and_values_by_default(shop: timely.Cluster) -> None:
+    made = shop.sql(
+        "create table copy as select customer, cents * 2 as `2 x` from orders where id < :id", id=3
+    )
+    assert repr(made) == "CREATE TABLE copy, INSERT 2"
+    shop.sql("insert into copy values ('cy', 7)")
+    assert rows(shop, "select `2 x` from copy order by 1") == [
+        (Decimal("-60.00"),), (Decimal("7.00"),), (Decimal("241.00"),)
+    ]  # fmt: skip
+    assert rows(shop, "show create table copy") == [
+        ("create table copy (`customer` string not null, `2 x` decimal(12, 2))",)
+    ]
+    with pytest.raises(dd.RowError, match="<sql>:1:30. divides by zero"):
+        shop.sql("create table other as select id / 0 as x from orders")
+    assert "other" not in shop.flows().values()
+    shop.sql("""
+        create table d (id int primary key, a int not null default 3, b decimal(9, 1) default 2, s string
+            default ':a; its', day date default date '2024-01-02', z int default :z);
+        insert into d (id) values (1), (2); insert into d (id, a) select id + 10, 7 from orders where id = 1
+    """, z=None)  # fmt: skip
+    row = (Decimal("2.0"), ":a; its", dt.date(2024, 1, 2), None)
+    assert rows(shop, "select * from d order by id") == [(1, 3, *row), (2, 3, *row), (11, 7, *row)]
+    with pytest.raises(dd.SqlError, match="the column a is NOT NULL"):
+        shop.sql("insert into d (id, a) values (3, null)")
+
+
 def test_views_are_replaced_and_what_reads_them_is_made_again(shop: timely.Cluster) -> None:
     shop.sql("create view all_of_it as select p.customer from paid as p join large using (customer)")
     shop.sql("create or replace view paid as select customer, cents + 100 as cents from orders")
