@@ -15,10 +15,10 @@ end of a line does not count. Only standard output is compared, and a command mu
 write `command 2>&1 || echo "exit $?"`. A command under which nothing is shown may print anything.
 
 Commands run in a scratch copy of the repository with the present interpreter's programs on the path, python
-programs before commands. Programs may be forked from a process that has imported this project
-(`forked_workers.py`), unless they start Spark. The two commands that set a machine up (`SETUP_COMMANDS`)
-are not run from inside the tests that they start: `.ci/run` runs them on a fresh clone, which
-`test_docs_run.py` makes sure of.
+programs before commands. Programs, and commands that only start one, may be forked from a process that has
+imported this project (`forked_workers.py`), unless they start Spark. The two commands that set a machine up
+(`SETUP_COMMANDS`) are not run from inside the tests that they start: `.ci/run` runs them on a fresh clone,
+which `test_docs_run.py` makes sure of.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -189,7 +190,7 @@ def run_document(name: str, document: str, scratch: Path, forks: Forks | None = 
             _compare(f"{name}:{block.line}", expected[id(block)].lines, output)
     for block in runnable:
         if block.kind == "console":
-            _run_console(name, block, scratch)
+            _run_console(name, block, scratch, forks)
         elif block.kind == "sh" and not _only_sets_up(block.lines):
             output = _run_shell(f"{name}:{block.line}", block.text, scratch)
             if id(block) in expected:
@@ -228,11 +229,11 @@ def _run_program(name: str, program: list[Block], scratch: Path, forks: Forks | 
     return printed[:-1]
 
 
-def _run_console(name: str, block: Block, scratch: Path) -> None:
+def _run_console(name: str, block: Block, scratch: Path, forks: Forks | None) -> None:
     for line, command, shown in _commands(block):
         if _is_setup(command):
             continue
-        output = _run_shell(f"{name}:{line}", command, scratch)
+        output = _run_shell(f"{name}:{line}", command, scratch, forks)
         if any(text.strip() for text in shown):
             _compare(f"{name}:{line}", shown, output)
 
@@ -262,11 +263,29 @@ def _only_sets_up(lines: tuple[str, ...]) -> bool:
     return bool(commands) and all(_is_setup(command) for command in commands)
 
 
-def _run_shell(where: str, script: str, scratch: Path) -> str:
-    code, output, errors = _run(["sh", "-euc", script], scratch, COMMAND_SECONDS_MAX)
+def _run_shell(where: str, script: str, scratch: Path, forks: Forks | None = None) -> str:
+    program = _program_of(script, scratch) if forks else []
+    if program:
+        code, output, errors = _run([sys.executable, *program], scratch, COMMAND_SECONDS_MAX, forks)
+    else:
+        code, output, errors = _run(["sh", "-euc", script], scratch, COMMAND_SECONDS_MAX)
     if code != 0:
         raise DocumentError(f"{where}: the command failed ({_exit(code)}): {script}\n{output}\n{errors}")
     return output
+
+
+def _program_of(command: str, scratch: Path) -> list[str]:
+    """Return the arguments of Python if that is all which a command starts, and it starts no Spark."""
+    if set(command) & set("\\\n$`*?~"):
+        return []  # the shell has more to do
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    words = list(lexer)
+    file = scratch / words[1] if len(words) > 1 else scratch
+    is_program = words[0] == "python" and (words[1:2] == ["-m"] or file.suffix == ".py")
+    if not is_program or any(set(word) <= set("|&;<>()") for word in words):
+        return []
+    return [] if file.is_file() and starts_spark(file.read_text()) else words[1:]
 
 
 def _exit(code: int) -> str:

@@ -257,4 +257,5 @@ def run_program(command: Sequence[str]) -> None:
         exec(compile(command[1], "<string>", "exec"), vars(main))
     else:
         sys.argv[:] = command
+        sys.path[0] = str(Path(command[0]).absolute().parent)
         runpy.run_path(command[0], run_name="__main__")

@@ -32,7 +32,7 @@ from timely.worker.launcher import HASH_SEED
 __all__ = ["Forking", "Nurseries", "Starts"]
 
 _BY_COMMAND = 0 if "PYTEST_XDIST_WORKER" in os.environ else 4
-_NOT_OF_IMPORTS = ("PYTEST_CURRENT_TEST", "PYTHONPATH", "TMPDIR")
+_NOT_OF_IMPORTS = ("COLUMNS", "PATH", "PYTEST_CURRENT_TEST", "PYTHONPATH", "TMPDIR")
 _SEED = "PYTHONHASHSEED"
 
 
