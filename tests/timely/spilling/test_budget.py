@@ -65,3 +65,14 @@ def test_half_of_the_budget_is_for_memory_that_is_soon_dropped(tmp_path: Path) -
     assert not _is_in_file(2 * MIB, stays=True), "there is room again"
     share.end()
     assert not _is_in_file(99 * MIB, stays=True)
+
+
+def test_what_texts_take_is_of_the_budget(tmp_path: Path) -> None:
+    share = SPILL.begin(SpillSettings(str(tmp_path), 2 * bytes_in_use() + 8 * MIB))
+    assert not _is_in_file(2 * MIB, stays=True) and not _is_in_file(4 * MIB, stays=False)
+    SPILL.besides = 5 * MIB
+    assert _is_in_file(2 * MIB, stays=True) and not _is_in_file(2 * MIB, stays=False)
+    SPILL.besides = bytes_in_use() + 7 * MIB
+    assert _is_in_file(2 * MIB, stays=False)
+    share.end()
+    assert SPILL.besides == 0, "no cluster is left that would have texts"

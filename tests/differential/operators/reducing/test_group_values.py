@@ -24,7 +24,7 @@ from differential.columns.worker_symbols import SYMBOLS
 from differential.errors import MultiplicityOverflowError
 from differential.kernels.rows.sort import sort_consolidate
 from differential.operators.reduce import ReduceMachine
-from differential.operators.reducing.group_values import CollectedValues, Percentiles
+from differential.operators.reducing.group_values import CollectedValues, Percentiles, are_plain
 
 CALLS = (("percentile", 0.5), ("percentile_disc", 0.9), ("percentile", 1.0), ("percentile", 0.037))
 GUARDS = 1 << 62
@@ -127,6 +127,39 @@ def test_search_gives_way_to_a_pass_where_a_row_is_there_less_than_not_at_all() 
     for value, diff in ((200, -2), (5, -1), (200, 3), (None, -1), (None, 2)):
         run.change([(0, value, diff)])
         run.check()
+
+
+@pytest.mark.parametrize(
+    ("count", "is_searched"), [((1 << 31) - 1, True), (1 << 31, False), (-(1 << 31), False)]
+)
+def test_search_gives_way_to_a_pass_where_a_row_is_there_very_often(
+    count: int, is_searched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sums of a search are of one word: of 2³¹ rows, each there less than 2³¹ times."""
+    run = _Run()
+    run.change([(0, v, 1) for v in range(3000)])
+    if count < 0:
+        run.change([(0, 5000, -count)])
+    searched = []
+    changes = Percentiles.changes
+
+    def noted(*arguments: object) -> Int64s | None:
+        found = changes(*arguments)  # type: ignore[arg-type]  # as it is called
+        searched.append(found is not None)
+        return found
+
+    monkeypatch.setattr(Percentiles, "changes", noted)
+    run.machine._is_plain = True  # what the change itself says is asked first
+    run.change([(0, 5000, count)])
+    assert searched == [is_searched]
+    assert sum(run.held.values()) == 1, "one answer, after the change as before"
+
+
+@pytest.mark.parametrize(
+    ("counts", "is_plain"), [([1, (1 << 31) - 1], True), ([1, 1 << 31], False), ([0], False), ([-1], False)]
+)
+def test_rows_that_are_there_very_often_are_not_plain(counts: list[int], is_plain: bool) -> None:
+    assert are_plain(np.array(counts, np.int64)) == is_plain
 
 
 def test_search_more_rows_than_can_be_counted_are_an_error() -> None:

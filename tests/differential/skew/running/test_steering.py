@@ -20,7 +20,8 @@ from differential.collections.balanced import balancing
 from differential.columns.column_types import Int64s
 from differential.skew.placements.hash import hash_placement
 from differential.skew.running import steering
-from differential.skew.running.steering import LoadSums, announced_for
+from differential.skew.running.steering import LoadSums, SteeringVertex, announced_for
+from progress.times.anchor import Rebase
 from timely.building.dataflow import Dataflow
 from timely.errors import GraphError
 from timely.routing.announcement import KEY, RoutingCell
@@ -74,6 +75,31 @@ def test_law_pairs_are_those_of_a_plain_join_at_each_epoch(
         assert cluster.changes("auto") == cluster.changes("plain"), trial
         plans += sum(vertex.counters()["plans"] for vertex in cluster.vertices(NAME))
     assert plans, "it never went over"
+
+
+@pytest.mark.parametrize(("rows", "is_due"), [(29, False), (30, True)])
+def test_a_check_is_due_once_the_rows_since_the_last_one_are_a_third_of_all(rows: int, is_due: bool) -> None:
+    cluster = Cluster(build, 2)
+
+    def checks() -> int:
+        return sum(vertex.counters()["checks"] for vertex in cluster.vertices(NAME))
+
+    for epoch, keys in enumerate((range(60), range(60, 60 + rows))):
+        cluster.change("a", [((key, 0), 1) for key in keys], epoch)
+        cluster.seal(epoch)
+        cluster.run()
+        assert checks() == 1 + (epoch and is_due)
+
+
+def test_counts_that_wait_move_with_the_epochs() -> None:
+    """Those of epochs before the new first one wait for that one."""
+    vertex = SteeringVertex(hash_placement(16))
+    of_3, of_5, of_9 = (counts((0, bucket, 1, 1, 1, 1)) for bucket in (3, 5, 9))
+    vertex._noted = {3: [of_3], 5: [of_5], 9: [of_9]}
+    vertex.rebase(Rebase(5, 30))
+    assert list(vertex._noted) == [0, 4]
+    assert [part is other for part, other in zip(vertex._noted[0], (of_3, of_5), strict=True)] == [True, True]
+    assert vertex._noted[4][0] is of_9 and len(vertex._noted[4]) == 1
 
 
 def test_law_of_one_worker_nothing_is_announced(soon: None) -> None:
