@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 import datetime as dt
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import cast
 
 import pytest
@@ -143,6 +144,51 @@ def test_meaning_several_words_of_text_in_opposite_orders() -> None:
             depth=1,
             seed=seed,
             schemas="a: string, n: int, b: string",
+        )
+
+    holds()
+
+
+@pytest.mark.parametrize(
+    ("type_", "values"),
+    [
+        ("float?", [None, -0.0, 0.0, 1.5, float("inf"), float("-inf")]),
+        ("decimal(9, 2)?", [None, Decimal("0.00"), Decimal("-1.25"), Decimal("1.20")]),
+        ("decimal(30, 2)?", [None, Decimal(10**25), Decimal(-(10**25)), Decimal(10**25 + 1)]),
+        ("string?", [None, *WORDS]),
+    ],
+)
+@pytest.mark.parametrize(("descending", "nulls_last"), [(True, True), (True, False), (False, True)])
+def test_meaning_of_ties_at_the_boundary(
+    type_: str, values: list[object], descending: bool, nulls_last: bool
+) -> None:
+    """Rows before it, at it and behind it go and come back."""
+    places = {value: at for at, value in enumerate(sorted(cast("set[str]", {*values} - {None})))}
+    rows = st.tuples(st.integers(0, 1), st.sampled_from(values), st.integers(0, 2))
+
+    def first(row: Row) -> tuple[int, int]:
+        if row[0] is None:
+            return (1 if nulls_last else -1, 0)
+        return (0, -places[row[0]] if descending else places[row[0]])
+
+    def build(c: Collection) -> Collection:
+        by = col.x.desc(nulls_last=nulls_last) if descending else col.x.asc(nulls_last=nulls_last)
+        return c.top_k(2, by, keys="k", rank="place", method="rank", ties=True)
+
+    def plain(c: Rows) -> Rows:
+        return plainly.top_k(c, lambda row: (*first(row), row[1]), (0, 2), 1, "rank", first, ties=True)
+
+    @examples(0.5)
+    @given(histories(2, rows, size_max=24), st.integers(1, 3), st.integers(0, 2**20))
+    def holds(changes: list[Change], workers: int, seed: int) -> None:
+        check_at_times(
+            build,
+            plain,
+            [changes],
+            depth=2,
+            workers=workers,
+            seed=seed,
+            schemas=f"k: int, x: {type_}, n: int",
         )
 
     holds()
