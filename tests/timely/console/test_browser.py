@@ -316,6 +316,20 @@ def test_a_stopped_worker_is_named_until_it_goes_on(shown: Shown) -> None:
     page.shows("header", "dataflows keep up")
 
 
+def test_an_input_that_nobody_seals_and_a_reader_that_fell_silent_are_named(shown: Shown) -> None:
+    page = shown.page
+    page.go("")
+    output = shown.flow.output("totals")
+    output.changes()
+    shown.epoch()
+    shown.flow.input("orders").insert([(-1, "x", 1)])
+    page.shows(".findings", "1 rows wait at input 'orders': nobody has sealed epoch")
+    page.shows(".findings", "a reader of output 'totals' has been silent for")
+    output.leave()
+    shown.flow.seal(wait=True)
+    page.until(lambda: "orders" not in page.text(".findings") and "totals" not in page.text(".findings"))
+
+
 def test_a_slow_function_is_named_with_its_line(shown: Shown) -> None:
     page = shown.page
     page.go("")

@@ -118,15 +118,14 @@ class LiveOutput:
 
     def _read_rows(self, output: FlowOutput) -> None:
         began = time.monotonic()
+        if (rows := output.rows_kept()) > LIVE_ROWS_MAX:
+            self._rows = self._rows._replace(table=None)
+            raise _too_large(f"about {rows:,} rows")
         table, position = _snapshot(output)
         while not self._is_over.is_set():
             if table.num_rows > LIVE_ROWS_MAX or table.nbytes > LIVE_BYTES_MAX:
                 self._rows = self._rows._replace(table=None)
-                raise MisuseError(
-                    f"the output has {table.num_rows:,} rows in {table.nbytes >> 20:,} MiB, and a page shows "
-                    f"up to {LIVE_ROWS_MAX:,} in {LIVE_BYTES_MAX >> 20} MiB live: ask for a part of them by "
-                    "SQL, or put a filter in front of an output of its own"
-                )
+                raise _too_large(f"{table.num_rows:,} rows in {table.nbytes >> 20:,} MiB")
             self._tell(_Rows(0, table, position - 1, 0.0, ""))
             while not self._is_over.is_set():
                 taken = time.monotonic() - began
@@ -182,6 +181,13 @@ class LiveOutput:
         with self._lock:
             self._rows = rows._replace(version=self._rows.version + 1)
         self.lookers.wake()
+
+
+def _too_large(what: str) -> MisuseError:
+    return MisuseError(
+        f"the output has {what}, and a page shows up to {LIVE_ROWS_MAX:,} live, in {LIVE_BYTES_MAX >> 20} "
+        "MiB: ask for a part of them by SQL, or put a filter in front of an output of its own"
+    )
 
 
 def _snapshot(output: FlowOutput) -> tuple[pa.Table, int]:

@@ -62,8 +62,12 @@ function remember(frame) {
     there.add(flow.dataflow);
     let past = state.history.get(flow.dataflow);
     if (!past) {
-      past = { t: [], lag: [], rows: [], stages: [], moved: frame.at, complete: flow.complete_before };
+      past = { t: [], lag: [], rows: [], stages: [], moved: frame.at, complete: flow.complete_before, sealed: frame.at, epoch: flow.epoch };
       state.history.set(flow.dataflow, past);
+    }
+    if (past.epoch !== flow.epoch) {
+      past.epoch = flow.epoch;
+      past.sealed = frame.at;
     }
     if (past.complete !== flow.complete_before) {
       past.complete = flow.complete_before;
@@ -119,7 +123,19 @@ export function verdictOf(flow) {
 /** What the server has noticed, and what has grown while this page looked. */
 export function findingsOf(flow) {
   const findings = [...flow.findings];
-  const past = state.history.get(flow.dataflow)?.stages ?? [];
+  const history = state.history.get(flow.dataflow);
+  const unsealed = history ? state.frame.at - history.sealed : 0;
+  for (const input of flow.inputs) {
+    if (input.waiting && unsealed >= STILL_SECONDS) {
+      findings.push({
+        kind: "input", stage: -1,
+        text: `${input.waiting.toLocaleString("en-US")} rows wait at input '${input.name}': nobody has sealed epoch `
+          + `${input.epoch} for ${Math.round(unsealed)} s`,
+        advice: "Call flow.seal(): rows enter when their epoch is sealed.",
+      });
+    }
+  }
+  const past = history?.stages ?? [];
   const [first, last] = [past[0], past.at(-1)];
   if (first && last.t - first.t >= GROWS_SECONDS && first.kept.length === last.kept.length) {
     const middle = past[past.length >> 1];

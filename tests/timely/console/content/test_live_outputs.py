@@ -121,6 +121,9 @@ def test_an_output_that_is_too_large_is_said_to_be(
         flow.seal(wait=True)
         until(lambda: "9 rows" in str(told(output)["error"]))
         assert told(output)["rows"] == []
+        output.close()
+        output = LiveOutput(lambda: cluster, flow.index, "rows")
+        until(lambda: "9 rows" in str(told(output)["error"]))
     finally:
         output.close()
         flow.uninstall()
