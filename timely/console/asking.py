@@ -52,7 +52,7 @@ class ClusterWatch:
     def __init__(self, cluster: Cluster | None, connect: Callable[[], Cluster] | None = None) -> None:
         self.lookers = Lookers()
         self.asked = 0
-        """How often the workers were asked."""
+        """How often the workers have answered."""
         self.shape: tuple[int, bytes] = (0, b"{}")
         """Its version, and the bytes of its event."""
         self.frame: tuple[int, bytes] = (0, b"{}")

@@ -46,7 +46,7 @@ def run_command(arguments: Sequence[str], out: TextIO) -> None:
     def joined() -> Cluster:
         return connect(parsed.address, keys=parsed.keys)
 
-    joined().close()  # a wrong address, or wrong keys, are said here and not by the page
+    joined().close()  # raises here, and not on the page, if the address or the keys are wrong
     server = serve(lambda: ClusterWatch(None, joined), host, port, parsed.name)
     out.write(f"{server.address}\n")
     out.flush()

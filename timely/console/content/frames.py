@@ -101,8 +101,8 @@ def _flow(
 
 def _latency(stats: Stats, dataflow: int, watched_seconds: float) -> list[Json]:
     """Return within how many seconds after they were sealed half of the epochs were complete, and 99 % of
-    them. An output notes when it is complete as it is asked: so only epochs count that were sealed while
-    somebody has asked, and the figures are too large by up to the time between two questions.
+    them. An output notes when it is complete only when somebody asks: so only epochs count that were sealed
+    while somebody has asked, and the figures are too large by up to the time between two questions.
     """
     longest: dict[int, float] = {}
     for worker in stats:
@@ -172,7 +172,7 @@ def _at(news: Sequence[Entry], name: str, place: int) -> Iterator[object]:
 
 
 def stage_of(stats: Stats, dataflow: int, stage: int) -> Json:
-    """Return all that is told of a stage, by worker: its counters, arrangements and readers; None if there is
+    """Return all that workers tell of a stage: its counters, arrangements and readers; None if there is
     no such stage.
     """
     shown: list[Json] = []
