@@ -64,6 +64,14 @@ def planned(
     return steps
 
 
+def query_of_view(catalogue: Catalogue, view: CatalogueEntry) -> ReadQuery:
+    """Return the query of a view that is there, over the catalogue as it is now."""
+    text = SqlText(view.statement, view.dialect, f"<view {view.name}>")
+    tree = text.statement()
+    assert isinstance(tree, exp.Create), "the note of a view has its statement"
+    return _ScriptReader(catalogue, {}).query_of_view(text, tree)
+
+
 class _ScriptReader:
     def __init__(self, catalogue: Catalogue, parameters: Mapping[str, object]) -> None:
         self._catalogue, self._parameters = catalogue, parameters
@@ -191,7 +199,7 @@ class _ScriptReader:
 
     def _table_of_query(self, piece: Piece, tree: exp.Create, name: str) -> ScriptStep:
         """Return CREATE TABLE name AS query: its note declares the columns, and not the query."""
-        query = self._query_of_view(piece.text, tree)
+        query = self.query_of_view(piece.text, tree)
         schema = query.tried()
         for column in schema:
             if column.type.is_nested:
@@ -213,7 +221,7 @@ class _ScriptReader:
         self, piece: Piece, tree: exp.Create, name: str, before: CatalogueEntry | None, *, is_last: bool
     ) -> ScriptStep:
         text = piece.text
-        query = self._query_of_view(text, tree)
+        query = self.query_of_view(text, tree)
         note = note_of("view", text.dialect, written_out(text, tree, self._parameters))
         if before is not None:
             self._check_no_cycle(text, tree.this, before, query)
@@ -224,7 +232,8 @@ class _ScriptReader:
         self._enter(name, schema, note, query)
         return CreateView(piece, name, query, note, before, tuple(map(self._read_again, over)))
 
-    def _query_of_view(self, text: SqlText, tree: exp.Create) -> ReadQuery:
+    def query_of_view(self, text: SqlText, tree: exp.Create) -> ReadQuery:
+        """Return the query of CREATE VIEW, with the names of its columns."""
         body, target = tree.args.get("expression"), tree.this
         name = target.this.name if isinstance(target, exp.Schema) else target.name
         if not isinstance(body, exp.Expression):
@@ -277,7 +286,7 @@ class _ScriptReader:
         text = SqlText(view.statement, view.dialect, f"<view {view.name}>")
         tree = text.statement()
         assert isinstance(tree, exp.Create), "the note of a view has its statement"
-        query = self._query_of_view(text, tree)
+        query = self.query_of_view(text, tree)
         self._enter(view.name, query.tried(), view.note, query)
         return view, query
 

@@ -37,7 +37,7 @@ from .steps import (
 )
 from .writing import Writing
 
-__all__ = ["run", "run_reads"]
+__all__ = ["explain_view", "run", "run_reads"]
 
 _of_cluster: WeakKeyDictionary[Cluster, RunningDataflows] = WeakKeyDictionary()
 """What this client knows of the dataflows of each cluster."""
@@ -89,6 +89,27 @@ def run_reads(
     EXPLAIN or SHOW; then none of them is carried out.
     """
     return run(cluster, text, dialect, parameters, timeout, name, reads_only=True)
+
+
+def explain_view(cluster: Cluster, name: str) -> str:
+    """Return the plan of a view's own query, as written and after the rules. Raises SqlError if there is no
+    such view.
+    """
+    from .planning import query_of_view
+
+    running = _of_cluster.get(cluster)
+    if running is None:
+        running = _of_cluster[cluster] = RunningDataflows(cluster)
+    catalogue = running.look()
+    views = [each for each in catalogue.named(name) if each.kind == "view"]
+    if len(views) != 1:
+        raise SqlError(f"<view>:1:1: there is no view {name[:80]}")
+    return _plan_of(query_of_view(catalogue, views[0]))
+
+
+def _plan_of(query: ReadQuery) -> str:
+    owners = {each.key: (max(each.flow, 0), each.schema) for each in query.reads.values()}
+    return query.build(Dataflow("explain"), owners).explain()
 
 
 class _Session:
@@ -251,8 +272,7 @@ class _Session:
     def _explained(self, step: Explain) -> SqlResult:
         if not step.analyze:
             assert step.query is not None, "EXPLAIN has a query"
-            owners = {each.key: (max(each.flow, 0), each.schema) for each in step.query.reads.values()}
-            text = step.query.build(Dataflow("explain"), owners).explain()
+            text = _plan_of(step.query)
             return SqlResult("EXPLAIN", pa.table({"plan": pa.array(text.splitlines(), pa.string())}))
         if step.query is not None:
             stages = self._reads.stages(step.query)

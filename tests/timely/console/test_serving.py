@@ -156,6 +156,23 @@ def test_reads_rows_by_sql(served: Served) -> None:
     assert set(served.cluster.flows()) == {served.flow.index}, "a query ends with its answer"
 
 
+def test_reads_the_plan_of_a_view_as_written_and_as_it_runs(served: Served) -> None:
+    served.cluster.sql(
+        "create view busy as select key, count(*) as n from `shop.rows` where key > 1 group by key"
+    )
+    try:
+        told = served.get(f"/explain?dataflow={served.cluster.flow('busy').index}").value
+        assert isinstance(told, dict)
+        assert told["note"].startswith("-- SQL view, dialect spark\ncreate view busy as select")
+        assert "== as written ==" in told["plan"] and "filter(col.key > 1)" in told["plan"]
+        assert "== after the rules" in told["plan"] and told["text"].startswith("'busy' on 2 workers")
+    finally:
+        served.cluster.sql("drop view busy")
+    told = served.get(f"/explain?dataflow={served.flow.index}").value
+    assert isinstance(told, dict)
+    assert (told["note"], told["plan"]) == ("", "") and "'shop' on 2 workers" in told["text"]
+
+
 def test_reads_texts_of_every_plane_and_the_beginning_of_long_ones(served: Served) -> None:
     with served.events(f"/table?dataflow={served.flow.index}&output=rows") as events:
         told = events.first("table")

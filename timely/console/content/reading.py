@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, cast
 
 from ...building.builders import load_function
 from ...client.cluster import Cluster
+from ...client.session import Flow
 from ...client.statements.results import SqlResult
+from ...errors import TimelyError
 from ...limits import SHOWN_ROWS_MAX
 from .cells import columns_of, rows_of
 from .told import Json
 
-__all__ = ["answered"]
+__all__ = ["answered", "plan_of_view"]
 
+_PLAN: Final = "differential.relational.statements.session:explain_view"
+_OF_VIEW: Final = "-- SQL view,"
 _READS: Final = "differential.relational.statements.session:run_reads"
+
+
+def plan_of_view(cluster: Cluster, flow: Flow) -> str:
+    """Return the plan of a view of SQL, as written and after the rules; an empty text for other dataflows,
+    whose plan no worker has, and if it cannot be read.
+    """
+    if not flow.note.startswith(_OF_VIEW):
+        return ""
+    try:
+        explain = load_function(_PLAN, "SQL")
+        return cast("Callable[[Cluster, str], str]", explain)(cluster, flow.name)
+    except (ImportError, TimelyError):  # sqlglot is missing, or the view has just been replaced
+        return ""
 
 
 def answered(cluster: Cluster, text: str, timeout: float) -> Json:

@@ -91,8 +91,9 @@ function explainPanel(index) {
     const told = await ask(`/explain?dataflow=${index}`);
     const parts = [];
     if (told.error) parts.push(told.error);
-    if (told.note) parts.push(`as written:\n${told.note}`);
-    if (told.text) parts.push(`${told.note ? "as it runs:\n" : ""}${told.text}`);
+    if (told.note) parts.push(told.note);
+    if (told.plan) parts.push(told.plan);
+    if (told.text) parts.push(`${told.note ? "== as it runs ==\n" : ""}${told.text}`);
     setText(text, parts.join("\n\n"));
   }
   load();

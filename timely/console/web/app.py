@@ -23,7 +23,7 @@ from ..asking import ClusterWatch
 from ..content.frames import stage_of
 from ..content.live_outputs import LiveOutputs
 from ..content.lookers import packed
-from ..content.reading import answered
+from ..content.reading import answered, plan_of_view
 from ..content.told import Json
 from ..content.views import TableView
 from .streams import EventStream, event, events_of
@@ -116,7 +116,8 @@ class _Answers:
     async def explain(self, request: Request) -> Response:
         def asks() -> Json:
             flow = self._flow(request)
-            return {"note": flow.note, "text": flow.explain(analyze=True)}
+            plan = plan_of_view(self._watch.cluster, flow)
+            return {"note": flow.note, "plan": plan, "text": flow.explain(analyze=True)}
 
         return await self._called(asks)
 
