@@ -69,6 +69,7 @@ def nothing_breaks(shown: Shown) -> Iterator[None]:
     assert shown.page.run("return globalThis.neverLoadedAgain === true"), "it was loaded again"
     assert shown.page.errors() == []
     assert shown.page.run("return document.title") == "naiad console"
+    assert "[object" not in shown.page.text("body")
 
 
 def test_the_token_is_in_no_address_any_more(shown: Shown) -> None:
@@ -98,7 +99,10 @@ def test_numbers_are_those_of_stats(shown: Shown) -> None:
         assert int(kept) == flow.kept_bytes
     page.go(f"flow/{shown.flow.index}/graph/1")
     stage = figures(stats, stats, 1.0).stages[1]
-    page.shows(".side", stage.name, f"{stage.kept_rows:,} rows", "readers" if stage.kept_rows < 0 else "busy")
+    page.shows(".side", stage.name, f"{stage.kept_rows:,} rows", "its readers", "the export")
+    assert page.run("return document.querySelectorAll('.side .track .part.run').length") == 2, (
+        "of each worker"
+    )
     totals = [
         sum(told["dataflows"][shown.flow.index]["connectors"][0]["rows"] for told in stats)  # type: ignore[index,call-overload,misc]
     ]

@@ -19,7 +19,7 @@ function fill(element, properties, children) {
     else if (name === "value") element.value = value;
     else element.setAttribute(name, value === true ? "" : value);
   }
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child !== null && child !== undefined) element.append(child);
   }
   return element;
@@ -32,7 +32,7 @@ export function setText(node, text) {
 
 /** Replace the children of a node. */
 export function put(node, ...children) {
-  node.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
+  node.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
 }
 
 /** A number with three digits and a letter: 12.3k. */

@@ -60,7 +60,7 @@ function draw(node, all) {
     ["worker", "busy", "waiting", "rows kept", "bytes"],
     all.map(({ worker, told }) => [String(worker), seconds(told.busy_seconds),
       exact(told.rows_waiting), exact(rowsOf(told)), size(bytesOf(told))]))];
-  const frontiers = all.map(({ worker, told }) => `${worker}: ${told.frontier === null ? "closed" : told.frontier}`);
+  const frontiers = all.map(({ worker, told }) => `${worker}: ${told.frontier === null ? "none" : timesOf([told.frontier])}`);
   lines.push(h("p", { class: "dim" }, `rows may still come at, by worker: ${frontiers.join(" · ")}`));
   const arrangements = all.flatMap(({ worker, told }) =>
     (told.arrangements ?? []).map((each) => ({ worker, ...each })));
@@ -70,10 +70,15 @@ function draw(node, all) {
         h("span", { title: PARTS_HELP[part] }, h("i", { class: `part ${part}` }), part))));
     const readers = arrangements.flatMap(({ worker, readers: them }) => them.map((each) => ({ worker, ...each })));
     lines.push(h("h3", {}, "its readers"), simpleTable(["worker", "reader", "may ask about", "lag", "holds back"],
-      readers.map((each) => [String(each.worker), each.name, JSON.stringify(each.hold),
+      readers.map((each) => [String(each.worker), each.name, timesOf(each.hold),
         each.lag === null ? "–" : exact(each.lag), isHeld(each) ? "yes" : ""])));
   }
   put(node, lines);
+}
+
+/** Times as texts: the epoch, and the iterations of the loops around. */
+function timesOf(times) {
+  return (times ?? []).map((time) => [time].flat().join(", ")).join(" · ") || "–";
 }
 
 function isHeld(reader) {
