@@ -307,6 +307,26 @@ def test_views_leave_nothing_behind(shown: Shown) -> None:
     assert [error for error in page.errors() if "409" not in error] == []
 
 
+def test_memory_stays_flat_however_long_a_page_is_open(shown: Shown) -> None:
+    page = shown.page
+    page.go("")
+
+    def heap_after(frames: int) -> int:
+        """How much memory there is after so many frames more, a quarter of a second apart."""
+        page.run(
+            "for (let n = 0; n < arguments[0]; n += 1) {"
+            "  const frame = JSON.parse(JSON.stringify(naiad.state.frame));"
+            "  frame.at += 0.25; frame.flows.forEach((flow) => { flow.epoch += 1; flow.rows += n % 7 });"
+            "  naiad.hear(frame) }",
+            frames,
+        )
+        page.driver.execute_cdp_cmd("HeapProfiler.collectGarbage", {})
+        return int(page.driver.execute_cdp_cmd("Runtime.getHeapUsage", {})["usedSize"])
+
+    first = heap_after(1500)  # all that it remembers: five minutes
+    assert heap_after(1500) < first * 1.1 + (1 << 19)
+
+
 def test_a_stopped_worker_is_named_until_it_goes_on(shown: Shown) -> None:
     page = shown.page
     page.go("")

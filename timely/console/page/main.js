@@ -1,7 +1,7 @@
 // The frame of the page: which view is shown, what is in the head, and when it is drawn anew.
 
 import { h, nameOf, put, seconds, setText } from "./format.js";
-import { begin, findingsOf, listen, state, verdictOf } from "./state.js";
+import { begin, findingsOf, hear, listen, state, verdictOf } from "./state.js";
 import { overview } from "./overview.js";
 import { flowView } from "./flow.js";
 import { arrangements, inputs, outputs } from "./lists.js";
@@ -111,7 +111,7 @@ listen((what) => {
   if (state.frame) shown?.update(what);
 });
 window.addEventListener("hashchange", route);
-globalThis.naiad = { state, findingsOf, verdictOf }; // for the console of a browser
+globalThis.naiad = { state, findingsOf, hear, verdictOf }; // for the console of a browser
 begin();
 route();
 drawHead();

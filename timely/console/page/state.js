@@ -41,14 +41,16 @@ function start() {
   source.onerror = () => { state.connected = false; tell("status"); };
   source.addEventListener("status", (event) => { state.status = JSON.parse(event.data); tell("status"); });
   source.addEventListener("shape", (event) => { state.shape = JSON.parse(event.data); tell("shape"); });
-  source.addEventListener("frame", (event) => {
-    const frame = JSON.parse(event.data);
-    if (!frame.flows) return;
-    state.frame = frame;
-    state.frames += 1;
-    remember(frame);
-    tell("frame");
-  });
+  source.addEventListener("frame", (event) => hear(JSON.parse(event.data)));
+}
+
+/** Take a frame. */
+export function hear(frame) {
+  if (!frame.flows) return;
+  state.frame = frame;
+  state.frames += 1;
+  remember(frame);
+  tell("frame");
 }
 
 function stop() {
