@@ -285,7 +285,8 @@ class CaptureVertex(Vertex):
                 self.failures.complete(epoch)
             self._log.complete(epoch)
             self._complete_before = epoch  # last: nobody may read an epoch that the log fails to complete
-            self.moves.note(epoch, monotonic())
+            self.moves.epochs.append(epoch)
+            self.moves.moments.append(monotonic())
         if self._awaited is not None and epoch >= self._awaited.epoch:
             older, self._awaited = self._awaited, None
             self._take_over_again(older)
@@ -324,7 +325,8 @@ class CaptureVertex(Vertex):
                 self.failures.complete(epoch)
             self._log.note_complete(epoch)
             self._complete_before = epoch
-            self.moves.note(epoch, monotonic())
+            self.moves.epochs.append(epoch)
+            self.moves.moments.append(monotonic())
 
     def _frontier_epoch(self) -> int:
         runner = self._runner

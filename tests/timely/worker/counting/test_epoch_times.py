@@ -23,7 +23,8 @@ def epoch_times(inputs: list[Pairs], outputs: list[Pairs], now: float) -> list[o
 def _moves(pairs: Pairs) -> EpochMoves:
     moves = EpochMoves()
     for epoch, moment in pairs:
-        moves.note(epoch, moment)
+        moves.epochs.append(epoch)
+        moves.moments.append(moment)
     return moves
 
 
