@@ -173,8 +173,8 @@ class _OfGroup(Offered, NoValue):
             "name",
             "of",
             "option",
-            "over",
             "second",
+            "settled",
             "type_in",
             "written",
         }
@@ -191,6 +191,11 @@ class _OfGroup(Offered, NoValue):
                     f"an aggregate has no {name!r}. For some rows of the group write "
                     "dd.count_if(col.x > 0), or dd.sum(dd.when(col.x > 0).then(col.y)); for some groups "
                     ".having(col.n > 1) behind agg(…)"
+                )
+            if name == "over":
+                raise AttributeError(
+                    f"an aggregate has no 'over'. Write instead: over('key', by='time').with_columns(n="
+                    f"{self.belongs().partition(' is of')[0]}), of the collection"
                 )
             raise AttributeError(f"{self.belongs()}, not .{name} of the aggregate")
 
@@ -253,7 +258,7 @@ class Aggregate(_OfGroup):
             )
         return NamedAggregate(name, self)
 
-    def over(self, rows: RowsOfSchema) -> Aggregate:
+    def settled(self, rows: RowsOfSchema) -> Aggregate:
         """Return the aggregate with its expressions as they are over the columns of `rows`."""
         parts = (self.argument, self.second, *(order.expr for order in self.by))
         if not any(isinstance(part, Expr) and part.is_pending for part in parts):

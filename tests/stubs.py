@@ -104,7 +104,7 @@ from typing import Generic, TypeVar
 
 from differential.aggregates import Aggregate
 from differential.collections.grouping_sets import GroupedBySets
-from differential.collections.groups import Grouped, _Key
+from differential.collections.groups import Grouped, _Key, _Selected
 from differential.collections.handle import Name, Names
 from differential.collections.in_order.ordered import Ordered
 from differential.collections.selecting import NullOperators, _Name

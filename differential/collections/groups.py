@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, NoReturn, Self, TypeAlias, TypeVar
 
@@ -17,7 +17,7 @@ from ..columns.schema import Schema, SchemaSpec
 from ..errors import SchemaError
 from ..expressions.expression import Aliased, ColumnRef, Expr, ExprLike, Ordering, col
 from ..expressions.orders import By, orderings
-from ..expressions.pending import OwnedColumn, SqlExpr, label_of, sql_reader, with_columns_of
+from ..expressions.pending import OwnedColumn, SqlCall, SqlExpr, label_of, sql_reader, with_columns_of
 from ..operators.reduce import RankKind
 from ..operators.reducing.group_functions import UserGroupFunction
 from ..other_spellings import of_another_library, written_as
@@ -39,6 +39,9 @@ C = TypeVar("C", bound=Handle)
 
 _Key: TypeAlias = str | Expr | Aliased
 """A key of groups: a column, or an expression with a name."""
+
+
+_Selected: TypeAlias = str | Expr | Aliased | Aggregate | NamedAggregate
 
 
 class GroupOperators(WindowOperators):
@@ -65,7 +68,7 @@ class GroupOperators(WindowOperators):
                 f"group_by ({call_site()}): balance={balance!r:.80} is no balance: write dd.Balance('JB', "
                 "units=16). For a key of that name write group_by(expression.alias('balance'))"
             )
-        key_exprs = [one for key in keys for one in _keys(key)]
+        key_exprs = [_labelled(one) for key in keys for one in _keys(key)]
         owned = [one for one in key_exprs if isinstance(one, OwnedColumn)]
         if any(name_of(one, "group_by", self) != one.name for one in owned):
             return self._with_names_of(owned).group_by(*key_exprs, balance=balance, **named)
@@ -105,11 +108,19 @@ class GroupOperators(WindowOperators):
         claim = more.assert_empty(what or f"assert_single ({call_site()}): one row at most")
         return self.with_node(Provided(self.node, claim.node))
 
+    def select(self, *columns: _Selected | Iterable[_Selected], **named: ExprLike) -> Self:
+        """Columns by name, and columns computed by expressions: `select("src", label=col.dst + 1)`, or with
+        `(col.dst + 1).alias("label")`. Of aggregates alone it is `agg`, as in PySpark.
+
+        Lists of names are taken, too, and "*" stands for all columns. Rust: `map`. LINQ: `Select`.
+        """
+        if columns and not named and all(isinstance(each, Aggregate | NamedAggregate) for each in columns):
+            return self.agg(*columns)
+        return super().select(*columns, **named)  # type: ignore[arg-type]  # an aggregate among others is refused
+
     @called_as("selectExpr")
     def _select_expr(self, *texts: str | Sequence[str]) -> Self:
-        """The same as `select(dd.expr(text), …)`. A text without AS is the name of its column, too. With an
-        aggregate in one of them, there is one row of all rows, as in `agg`.
-        """
+        """The same as `select(dd.expr(text), …)`; with an aggregate in a text as `agg`."""
         listed = [one for each in texts for one in ([each] if isinstance(each, str) else each)]
         parts = [sql_reader().named(text, "selectExpr", "spark") for text in listed]
         if not any(name != "*" and grouped_text_reader().has_aggregates(sql) for name, sql, _ in parts):
@@ -239,7 +250,9 @@ class Grouped(GroupSpellings[C], Generic[C]):
         """
         over = self.collection.node
         requested = requested_aggregates(unnamed, aggregates)
-        computed = {name: each.over(over) for name, each in requested.items() if isinstance(each, Aggregate)}
+        computed = {
+            name: each.settled(over) for name, each in requested.items() if isinstance(each, Aggregate)
+        }
         if len(computed) < len(requested):
             return self._with_texts(requested)
         for name, aggregate in computed.items():
@@ -375,6 +388,11 @@ def _keys(key: _Key | Sequence[_Key]) -> Sequence[_Key]:
     if elsewhere is not None:
         raise SchemaError(f"group_by: {key!r:.80} {elsewhere}")
     return [key] if isinstance(key, str | Expr | Aliased) else key
+
+
+def _labelled(key: _Key) -> _Key:
+    """Return a function with PySpark's name under the name that PySpark gives its column: year(day)."""
+    return Aliased(key.label, key) if isinstance(key, SqlCall) else key
 
 
 def _key(key: object) -> str:

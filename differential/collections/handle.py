@@ -104,6 +104,12 @@ class Handle(CollectionSpellings):
                     return self._own(name)
             return super().__getattr__(name)
 
+        def __iter__(self) -> NoReturn:
+            raise TypeError(f"{explain_operator('iteration')} ({call_site()})")
+
+        def __contains__(self, key: object) -> NoReturn:
+            raise TypeError(f"{explain_operator('in')} ({call_site()})")
+
         def __len__(self) -> NoReturn:
             raise TypeError(f"{explain_operator('len()')} ({call_site()})")
 

@@ -49,7 +49,7 @@ _GROUPS: Final[dict[str, Callable[..., object]]] = {  # type: ignore[explicit-an
             "asc", "asc_nulls_first", "asc_nulls_last", "desc", "desc_nulls_first", "desc_nulls_last"
         )
     },
-    "any_value": aggregates.min,
+    "any_value": group_statistics.any_value_of,
     "approx_percentile": spelled.percentile_approx, "percentile_approx": spelled.percentile_approx,
     "array_agg": aggregates.collect, "collect_list": aggregates.collect,
     "bool_and": aggregates.all_of, "every": aggregates.all_of,

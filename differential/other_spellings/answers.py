@@ -32,6 +32,8 @@ _OPERATORS: Final = {
     "-": "a.subtract(b), each row once, or a.except_all(b), which counts them",
     "|": "a.concat(b).distinct()",
     "&": "a.intersect(b)",
+    "in": "'x' in a.columns, for a column; rows are joined: a.join(b, on='key', how='semi')",
+    "iteration": "a.output('name'), and read flow.output('name'): a dataflow is built here, not run",
     "len()": "agg(n=dd.count()), which is kept up to date",
 }
 

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from differential.aggregates import Aggregate
 from differential.collections.grouping_sets import GroupedBySets
-from differential.collections.groups import Grouped, _Key
+from differential.collections.groups import Grouped, _Key, _Selected
 from differential.collections.handle import Name, Names
 from differential.collections.in_order.ordered import Ordered
 from differential.collections.selecting import NullOperators, _Name
@@ -126,7 +126,7 @@ class CollectionSpellings:
     def with_columns_seq(self: S, *columns: Aliased | Iterable[Aliased], **named: ExprLike) -> S:
         """The same as `with_columns`."""
 
-    def select_seq(self: S, *columns: _Name | Iterable[_Name], **named: ExprLike) -> S:
+    def select_seq(self: S, *columns: _Selected | Iterable[_Selected], **named: ExprLike) -> S:
         """The same as `select`."""
 
     def toDF(self: S, *names: str) -> S:
@@ -165,12 +165,10 @@ class CollectionSpellings:
         """The same as `theta_join(other, predicates)`, in Polars' form."""
 
     def selectExpr(self: S, *texts: str | Sequence[str]) -> S:
-        """The same as `select(dd.expr(text), …)`. A text without AS is the name of its column, too. With an
-        aggregate in one of them, there is one row of all rows, as in `agg`."""
+        """The same as `select(dd.expr(text), …)`; with an aggregate in a text as `agg`."""
 
     def select_expr(self: S, *texts: str | Sequence[str]) -> S:
-        """The same as `select(dd.expr(text), …)`. A text without AS is the name of its column, too. With an
-        aggregate in one of them, there is one row of all rows, as in `agg`."""
+        """The same as `select(dd.expr(text), …)`; with an aggregate in a text as `agg`."""
 
     def groupingSets(
         self: S, sets: Sequence[Sequence[str]], *keys: _Key | Sequence[_Key], **named: ExprLike

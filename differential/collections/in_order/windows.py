@@ -23,11 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Generic, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Generic, NoReturn, Self, TypeAlias, TypeVar, cast
 
 from timely.user_code.call_site import call_site
 from timely.user_code.offered import Offered
-from timely.user_code.short_traces import in_short
+from timely.user_code.short_traces import in_short, short_lookup
 
 from ...aggregates import Aggregate
 from ...errors import ExpressionError, SchemaError, shown
@@ -77,6 +77,17 @@ class WindowFunction(Offered):
     def describe(self) -> str:
         """Return the call that makes it."""
         return f"dd.{self.kind}(…)"
+
+    if not TYPE_CHECKING:
+
+        @short_lookup
+        def __getattr__(self, name: str) -> NoReturn:
+            if name != "over":
+                raise AttributeError(f"a function of windows has no {name!r}")
+            raise AttributeError(
+                "a function of windows has no 'over'. Write instead: "
+                f"over('key', by='time').with_columns(n={self.describe()}), of the collection"
+            )
 
 
 _WindowAnswer: TypeAlias = WindowFunction | Aggregate

@@ -42,6 +42,8 @@ def test_columns_without_a_name_are_called_as_in_pyspark() -> None:
         "left(trim(s), 2)",
     )
     totals = rows.groupBy("s").agg(F.sum("x"), F.count("*"), F.countDistinct("f"), F.collect_list(rows.d))
+    assert rows.groupBy(F.year("d")).count().schema.names == ("year(d)", "count")
+    assert rows.select(F.sum("x"), F.max("f").alias("m")).schema.names == ("sum(x)", "m")
     assert totals.schema.names == ("s", "sum(x)", "count(1)", "count(DISTINCT f)", "collect_list(d)")
 
 
@@ -65,6 +67,8 @@ def test_every_name_is_a_function_and_is_listed() -> None:
         (lambda rows: rows.select(F.upper("nothing")), "there is no column 'nothing'"),
         (lambda rows: rows.select(F.upper("tags")), r"F.upper\(tags\) .*array"),
         (lambda rows: rows.agg(F.first("x")), "by='time'"),
+        (lambda rows: F.sum("x").over("s"), r"over\('key', by='time'\).with_columns\(n=dd.sum\('x'\)\)"),
+        (lambda rows: F.row_number().over("s"), r"with_columns\(n=dd.row_number\(…\)\)"),
     ],
 )
 def test_refused_with_what_to_write(write: Callable[[dd.Collection], object], said: str) -> None:

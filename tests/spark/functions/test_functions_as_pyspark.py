@@ -184,6 +184,10 @@ people.selectExpr("id", "age + 1 AS next", "upper(dept)")
 
 people.groupBy("dept").count()
 
+people.select(F.count("*"), F.max("age"), F.avg(people.pay).alias("m")).select("count(1)", "max(age)")
+
+people.groupBy(F.year("born")).agg(F.count("*"))
+
 people.groupBy(people.dept).agg(
     F.sum("age"), F.max("age"), F.min(people.age), F.avg("age"), F.count("*")
 )

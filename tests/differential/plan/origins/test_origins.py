@@ -142,6 +142,14 @@ def test_refused_columns_of_others(build: Callable[[Collection, Collection], obj
         build(*inputs())
 
 
+def test_refused_to_go_through_a_collection() -> None:
+    orders, _ = inputs()
+    with pytest.raises(TypeError, match="read flow.output"):
+        list(orders)  # type: ignore[call-overload]  # that is the point
+    with pytest.raises(TypeError, match=r"'x' in a\.columns"):
+        "cents" in orders  # type: ignore[operator]  # noqa: B015
+
+
 def test_refused_a_name_that_is_no_column() -> None:
     orders, _ = inputs()
     with pytest.raises(AttributeError, match="Did you mean 'cents'"):
