@@ -25,8 +25,8 @@ from __future__ import annotations
 
 import traceback
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from copy import deepcopy
 from types import TracebackType
 
 from .errors import (
@@ -55,71 +55,70 @@ __all__ = [
 ]
 
 
-class EndedDataflows(Mapping[int, TimelyError]):
-    """The dataflows of a worker that have ended, or were never begun, each with the reason.
+class EndedDataflows(dict[int, TimelyError]):
+    """The dataflows of a worker that have ended, or were never begun, each with the reason: the last
+    ENDED_COUNT_MAX of them. `count` of them there have been.
 
-    It has the reasons of the last ENDED_COUNT_MAX, and of all before only the numbers, as ranges: a cluster
-    that answers a statement of SQL has one dataflow more that has ended.
+    Of all before it knows the numbers, as ranges: a cluster that answers a statement of SQL has one dataflow
+    more that has ended.
     """
 
     def __init__(self) -> None:
-        self._reasons: dict[int, TimelyError] = {}
+        super().__init__()
+        self.count = 0
         self._origins: dict[int, int] = {}
         self._firsts: list[int] = []
         self._lasts: list[int] = []
         """The ranges of the numbers without reasons, in order; no two of them touch."""
 
+    def __deepcopy__(self, memo: dict[int, object]) -> EndedDataflows:
+        copy = EndedDataflows()
+        copy.update(deepcopy(dict(self), memo))
+        copy.count, copy._origins = self.count, {**self._origins}
+        copy._firsts, copy._lasts = [*self._firsts], [*self._lasts]
+        return copy
+
     def add(self, number: int, reason: TimelyError, origin: int) -> bool:
         """Note why a dataflow has ended; return True unless there is a reason of the worker `origin`, or of
         one before it.
         """
-        if origin >= self._origins.get(number, origin + 1) or self._is_long_over(number):
+        if origin >= self._origins.get(number, origin + 1) or self.is_long_over(number):
             return False
-        self._reasons[number], self._origins[number] = reason, origin
-        if len(self._reasons) > ENDED_COUNT_MAX:
-            oldest = next(iter(self._reasons))
+        self.count += number not in self
+        self[number], self._origins[number] = reason, origin
+        if len(self) > ENDED_COUNT_MAX:
+            oldest = next(iter(self))
             self.remove(oldest)
             self._add_to_ranges(oldest)
         return True
 
     def remove(self, number: int) -> None:
         """Forget that a dataflow was never begun."""
-        self._reasons.pop(number, None)
+        self.pop(number, None)
         self._origins.pop(number, None)
 
     def last(self, count: int) -> list[TimelyError]:
         """Return the reasons of the last `count` that have ended, as far as they are known."""
-        return [*self._reasons.values()][-count:] if count else []
+        return [*self.values()][-count:] if count else []
+
+    def is_long_over(self, number: int) -> bool:
+        """Return True if a dataflow has ended so long ago that the reason is not known any more."""
+        place = bisect_right(self._firsts, number)
+        return place > 0 and number <= self._lasts[place - 1]
 
     def compared(self) -> object:
         """Return all that decides what a worker does."""
-        return [*self._firsts], [*self._lasts], sorted(self._reasons), self._origins
+        return [*self._firsts], [*self._lasts], sorted(self), self._origins
 
-    def __getitem__(self, number: int) -> TimelyError:
-        if self._is_long_over(number):
-            error = UninstalledError(
-                f"dataflow {number} has ended; why is not known any more, since over {ENDED_COUNT_MAX:,} "
-                "have ended after it"
-            )
-            error.ends_dataflow = True
-            return error
-        return self._reasons[number]
-
-    def __contains__(self, number: object) -> bool:
-        return number in self._reasons or (isinstance(number, int) and self._is_long_over(number))
-
-    def __iter__(self) -> Iterator[int]:
-        for first, last in zip(self._firsts, self._lasts, strict=True):
-            yield from range(first, last + 1)
-        yield from self._reasons
-
-    def __len__(self) -> int:
-        spans = zip(self._firsts, self._lasts, strict=True)
-        return len(self._reasons) + sum(last - first + 1 for first, last in spans)
-
-    def _is_long_over(self, number: int) -> bool:
-        place = bisect_right(self._firsts, number)
-        return place > 0 and number <= self._lasts[place - 1]
+    def __missing__(self, number: int) -> TimelyError:
+        if not self.is_long_over(number):
+            raise KeyError(number)
+        error = UninstalledError(
+            f"dataflow {number} has ended; why is not known any more, since over {ENDED_COUNT_MAX:,} "
+            "have ended after it"
+        )
+        error.ends_dataflow = True
+        return error
 
     def _add_to_ranges(self, number: int) -> None:
         place = bisect_right(self._firsts, number)
@@ -127,7 +126,8 @@ class EndedDataflows(Mapping[int, TimelyError]):
         self._lasts.insert(place, number)
         for at in (place, place - 1):  # with the range behind it, then with the one before
             if 0 <= at < len(self._firsts) - 1 and self._lasts[at] + 1 == self._firsts[at + 1]:
-                del self._firsts[at + 1], self._lasts[at]
+                self._lasts[at] = self._lasts[at + 1]
+                del self._firsts[at + 1], self._lasts[at + 1]
 
 
 def as_reported(error: BaseException, where: str) -> TimelyError:

@@ -83,7 +83,7 @@ def expr_data(expr: Expr) -> list[object]:
     entries: list[list[object]] = []
     numbers: dict[bytes, int] = {}
     numbers_by_id: dict[int, int] = {}
-    waiting = [expr]
+    waiting: list[Expr] = [expr]
     while waiting:
         top = waiting[-1]
         operands = top.operands if isinstance(top, Operation) else ()

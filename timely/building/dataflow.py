@@ -327,10 +327,9 @@ class Dataflow(Offered, Declarations):
         never leads to anything here. Without an entry: at the same time.
         """
         _check_parts(name, vertex, feeds)
-        if (
-            _is_ours(vertex) and isinstance(name, str) and len(name) > NAME_CHARS_MAX
-        ):  # it tells what an operator computes
-            name = f"{name[: NAME_CHARS_MAX - 1]}…"
+        as_passed: object = name
+        if _is_ours(vertex) and isinstance(as_passed, str) and len(as_passed) > NAME_CHARS_MAX:
+            name = f"{name[: NAME_CHARS_MAX - 1]}…"  # it tells what an operator computes
         _check_count(f"stage {name!r:.80}: `outputs`", outputs)
         for feed in feeds:
             _check_count(f"stage {name!r:.80}: the port of a feed", feed.port)

@@ -163,7 +163,7 @@ class Worker(Sender):
         """Return an installed dataflow; raise the error that has ended it, if one has."""
         instance = self._instances.get(index)
         if instance is None:
-            if index in self._ended:
+            if index in self._ended or self._ended.is_long_over(index):
                 raise fresh_copy(self._ended[index])
             raise MisuseError(
                 f"worker {self.index} has no dataflow {index}: installed are "
@@ -572,7 +572,7 @@ class Worker(Sender):
 
     def _receive_early(self, dataflow: int, peer: int, frames: list[memoryview]) -> None:
         """Take a message for a dataflow that does not run here: not yet, or not any more."""
-        if dataflow in self._ended:
+        if dataflow in self._ended or self._ended.is_long_over(dataflow):
             return
         # A faster worker may have begun already; its messages wait until this one begins, too.
         waiting = self._early.setdefault(dataflow, [])

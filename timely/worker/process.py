@@ -268,7 +268,7 @@ class WorkerProcess:
                 self._collecting.look()
             if self._replies is not None:
                 worked = self._look_at_log(self._replies) or worked
-            if len(self._worker.ended) > self._ended_count:
+            if self._worker.ended.count > self._ended_count:
                 self._log_ended()
             # A worker that has work looks for clients now and then: a change of one row takes several steps.
             served = (not worked or time.monotonic() >= self._serve_at) and self._serve()
@@ -318,10 +318,10 @@ class WorkerProcess:
 
     def _log_ended(self) -> None:
         """Log what has ended dataflows, on the worker on which the error arose."""
-        for error in self._worker.ended.last(len(self._worker.ended) - self._ended_count):
+        for error in self._worker.ended.last(self._worker.ended.count - self._ended_count):
             if error.__cause__ is not None:
                 _log.error("worker %d: %s", self._settings.index, full_text_of(error))
-        self._ended_count = len(self._worker.ended)
+        self._ended_count = self._worker.ended.count
 
     def _tell_clients(self, error: TimelyError) -> None:
         """Send `error` to clients that wait, to those of the last requests, and to those that still ask

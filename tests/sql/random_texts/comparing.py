@@ -49,7 +49,7 @@ def compared(judge: Judge, texts: Mapping[int, str], declared: Mapping[str, str]
     for each in sorted({number for number, _ in wanted}):
         try:
             trial = Dataflow("tried")
-            dd.sql(trial, texts[each], dialect="duckdb", **_inputs(trial, schemas))
+            dd.sql(trial, texts[each], dialect="duckdb", clock=None, **_inputs(trial, schemas))
         except TimelyError as error:
             outcome.refused.append(f"{each}: {error}\n{texts[each]}")
         else:
@@ -60,7 +60,7 @@ def compared(judge: Judge, texts: Mapping[int, str], declared: Mapping[str, str]
     def build(flow: Dataflow) -> None:
         tables = _inputs(flow, schemas)
         for number, text in taken.items():
-            answer = dd.sql(flow, text, dialect="duckdb", **tables)
+            answer = dd.sql(flow, text, dialect="duckdb", clock=None, **tables)
             columns[number] = answer.schema.names
             answer.output(f"q{number}")
 

@@ -265,9 +265,9 @@ class _WiderWriter(TextWriter):
             order = self.sorted_by([*keys, *names])
             return f"(SELECT DISTINCT ON ({', '.join(keys)}) {listed} FROM {sql}{where} {order})"
         ranked = self.rng.choice(["row_number", "rank", "dense_rank", "ntile"])
-        keys = f"PARTITION BY {self.rng.choice(names)} " if self.chance(0.6) else ""
+        parts = f"PARTITION BY {self.rng.choice(names)} " if self.chance(0.6) else ""
         order = self.sorted_by(names if ranked in ("row_number", "ntile") else names[:1])
-        call = f"{ranked}({3 if ranked == 'ntile' else ''}) OVER ({keys}{order})"
+        call = f"{ranked}({3 if ranked == 'ntile' else ''}) OVER ({parts}{order})"
         test = f"{call} {self.rng.choice(['=', '<=', '>'])} {self.rng.randint(1, 2)}"
         return f"SELECT {listed} FROM {sql}{where} QUALIFY {test}"
 

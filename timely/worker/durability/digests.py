@@ -188,7 +188,7 @@ class DigestChecks:
         was anything.
         """
         happened = self._look_at_log()
-        if self._ended != len(self._worker.ended):
+        if self._ended != self._worker.ended.count:
             self._let_go()
         for key in list(self._again):
             number, name = key
@@ -201,7 +201,7 @@ class DigestChecks:
 
     def _let_go(self) -> None:
         """Drop the outputs of dataflows that have ended: each refers to all that its dataflow held."""
-        self._ended = len(self._worker.ended)
+        self._ended = self._worker.ended.count
         for key in [key for key in self._outputs if key[0] in self._worker.ended]:
             del self._outputs[key]
             self._standing_in.pop(key, None)
