@@ -200,7 +200,7 @@ class SelectReader:
 
     def _label(self, node: exp.Expression) -> str:
         name = str(node.alias_or_name) if isinstance(node, exp.Alias | exp.Column) else ""
-        return name or node.sql(dialect=self._text.dialect, normalize_functions="lower")
+        return name or self._text.label(node)
 
     def _star(self, node: exp.Expression, scope: NameScope) -> list[_Item]:
         table = node.text("table") or None

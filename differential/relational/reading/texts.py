@@ -157,8 +157,19 @@ class SqlText:
 
     def written(self, node: exp.Expression) -> str:
         """Return a node as SQL, in a few words."""
-        text = " ".join(node.sql(dialect=self.dialect, unsupported_level=ErrorLevel.IGNORE).split())
+        try:
+            text = node.sql(dialect=self.dialect, unsupported_level=ErrorLevel.IGNORE)
+        except Exception:  # what sqlglot raises for nodes that lack a part
+            text = self.text[self._start(node) :]
+        text = " ".join(text.split())
         return text if len(text) <= 60 else text[:57] + "…"
+
+    def label(self, node: exp.Expression) -> str:
+        """Return an expression as SQL, the name of a column that has no other."""
+        try:
+            return node.sql(dialect=self.dialect, normalize_functions="lower")
+        except Exception:  # what sqlglot raises for nodes that lack a part
+            raise self.error(node, f"{self.written(node)}: something is missing here") from None
 
     def parts_of(self, node: exp.Expression, *names: str) -> None:
         """Raise SqlError if a node has a part that its reader does not name."""

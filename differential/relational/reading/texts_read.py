@@ -37,7 +37,7 @@ def column_of(name: str, text: str, dialect: str) -> tuple[str, bool]:
         source.parts_of(node)
         return "*", False
     label = str(node.name) if isinstance(node, exp.Column) else ""
-    return label or node.sql(dialect=dialect, normalize_functions="lower"), False
+    return label or source.label(node), False
 
 
 def value_over(name: str, sql: SqlExpr, schema: Schema) -> Expr:

@@ -57,6 +57,8 @@ def declared_columns(text: SqlText, schema: exp.Expression) -> tuple[Schema, tup
                 )
             elif not kind.args.get("allow_null"):
                 type_ = type_.not_null()
+        if not each.name:
+            raise text.error(each, "a column needs a name")
         if any(same_name(each.name, name) for name in columns):
             raise text.error(each, f"two columns are called {each.name}")
         columns[each.name] = type_

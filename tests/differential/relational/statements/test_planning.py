@@ -91,6 +91,8 @@ WRONG = {
     "select a from t where a in (" + "1, " * 20_000 + "nope)": "1:60029: there is no column nope",
     "select 'a\ud800' from t": "1:10: a surrogate, which is no character",
     "select percentile_cont(0.5) within group () from t": "1:8: PERCENTILE_CONT(0.5) WITHIN GROUP",
+    "select max_by(distinct, a) from t": "1:",
+    "create table n (`` int)": "1:17: a column needs a name",
     "select 'x": "1:8: what begins with ' has no end",
     "": "1:1: there is no statement",
     "select " + "(" * 5_000 + "1" + ")" * 5_000: "1:1: is nested too deeply",
