@@ -25,6 +25,7 @@ from weakref import WeakSet
 
 import pytest
 from compiled_kernels import compiled_twice
+from few_objects import run_apart
 from forked_workers import Nurseries, Starts
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.internal.conjecture import engine
@@ -78,6 +79,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("filterwarnings", "ignore:unclosed <socket.socket:ResourceWarning")
     if config.getoption("--hypothesis-seed") is None:
         config.option.hypothesis_seed = str(config.stash[_SEED])
+    config.addinivalue_line("markers", "few_objects: in a process of its own where many tests are collected")
     os.environ[SESSION_MARK] = str(os.getpid())
     if not _is_thorough(config):
         _draw_no_constants_of_the_code()
@@ -186,11 +188,17 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(_GARBAGE_LOOKED_FOR_AFTER, 20, 100)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+    """Tests of the collector have a process with few objects."""
+    return run_apart(item)
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
     """What the tests of a file leave stays, too. Some parse every file that there is, and keep a million
     parts of them: until they were out of sight, each `uninstall` of an embedded worker, which looks for
-    garbage, took 0.8 s for tests that came later. And tests of the collector itself let it look at all again.
+    garbage, took 0.8 s for tests that came later.
     """
     yield
     if nextitem is None or nextitem.path != item.path:

@@ -181,13 +181,9 @@ def test_what_is_held_exceeds_what_was_in_use_at_once_by_a_quarter_at_the_most()
         del held
         gc.collect()
 
-    # What other tests have left is not looked through for each example.
     gc.collect()
-    gc.freeze()
-    try:
-        holds()
-    finally:
-        gc.unfreeze()
+    gc.freeze()  # what other tests have left is not looked through for each example, nor in those behind
+    holds()
 
 
 def test_what_was_dropped_last_is_used_first() -> None:

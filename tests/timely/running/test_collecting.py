@@ -15,6 +15,8 @@ from timely.running import collecting
 from timely.running.collecting import Collecting, collect_dropped
 from timely.running.core import Worker
 
+pytestmark = pytest.mark.few_objects
+
 
 class Ring:
     """Refers to itself."""

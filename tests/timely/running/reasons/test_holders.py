@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gc
 
+import pytest
+
 import timely
 from timely import Vertex
 from timely.running.collecting import Collecting
 from timely.running.reasons.holders import capability_sites
 
 Timestamp = tuple[int, ...]
+
+pytestmark = pytest.mark.few_objects
 
 
 class Keeps(Vertex):
