@@ -136,12 +136,22 @@ class ColdTexts:
 
     def texts(self, words: Int64s) -> list[bytes | None]:
         """Return the bytes of each value, also of dead ones; None where the word is not here."""
+        return self.found(words)[0]
+
+    def found(self, words: Int64s) -> tuple[list[bytes | None], list[bool]]:
+        """Return what `texts` does, and which values are not dead."""
         out: list[bytes | None] = [None] * len(words)
+        live = np.zeros(len(words), np.bool_)
         for segment in self._segments:
             places = segment.find(words)
-            for index in np.flatnonzero(places >= 0).tolist():
-                out[index] = segment.text(int(places[index]))
-        return out
+            index = np.flatnonzero(places >= 0)
+            places = places[index]
+            live[index] |= ~segment.dead[places]
+            view = memoryview(segment.texts)
+            bounds = zip(segment.ends[places].tolist(), segment.ends[places + 1].tolist(), strict=True)
+            for at, (begin, end) in zip(index.tolist(), bounds, strict=True):
+                out[at] = bytes(view[begin:end])
+        return out, live.tolist()
 
     def live_words(self) -> Int64s:
         """Return the words of all values that are not dead."""

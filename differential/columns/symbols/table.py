@@ -72,6 +72,10 @@ _SHARE = 4
 _ENTRY_BYTES = 200
 """About the bytes that an entry takes in the dictionaries, besides its value."""
 
+_RETURNING = 8
+"""Of so many values that come, and are in files, one comes back to the dictionaries. A value that comes often
+is back soon; values that come once more each do not move all others out."""
+
 _MOVED = 1 << 16
 """Values that are moved to files at once."""
 
@@ -134,6 +138,8 @@ class SymbolTable:
         self._words: dict[str | bytes, int] = {}
         self._has: dict[int, set[int]] = {}
         self._leaving: dict[int, set[int]] = {}
+        self._asked = 0
+        """How often values that came were in files."""
         self._cold = ColdTexts()
         """Values that a worker which spills has moved to files: they are in no dictionary."""
 
@@ -420,15 +426,22 @@ class SymbolTable:
         return None if text is None else _value_of(text)
 
     def _intern_beside_cold(self, values: Iterable[str | bytes]) -> dict[str | bytes, int]:
-        """Enter values that are in no dictionary; return their words."""
-        new = {value: self._word_of(pack(value)) for value in values}
+        """Enter values that are in no dictionary; return their words. Most of those that are in files stay
+        there: see `_RETURNING`.
+        """
+        payloads = {value: pack(value) for value in values}
+        new = {value: self._word_of(payload) for value, payload in payloads.items()}
         words = np.fromiter(new.values(), np.int64, len(new))
         with self._moving:
             back: list[int] = []
-            for (value, word), text in zip(new.items(), self._cold.texts(words), strict=True):
-                if text is not None:
-                    if text != pack(value):
-                        raise self._collision(word, value)
+            texts, live = self._cold.found(words)
+            for (value, word), text, is_live in zip(new.items(), texts, live, strict=True):
+                if text is not None and text != payloads[value]:
+                    raise self._collision(word, value)
+                if is_live:
+                    self._asked += 1
+                    if self._asked % _RETURNING:
+                        continue
                     back.append(word)
                 self._put(word, value)
             self._cold.bury(np.array(back, np.int64))

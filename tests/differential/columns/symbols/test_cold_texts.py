@@ -14,7 +14,7 @@ from differential.columns.symbols import cold_texts
 from differential.columns.symbols.cold_texts import ColdTexts
 from differential.columns.symbols.entries import SymbolEntries
 from differential.columns.symbols.packing import pack, symbol_word
-from differential.columns.symbols.table import SymbolTable
+from differential.columns.symbols.table import _RETURNING, SymbolTable
 from differential.errors import SymbolCollisionError, UnknownSymbolError
 from timely.spilling.budget import SPILL
 from timely.spilling.file_memory import bytes_in_files
@@ -121,6 +121,35 @@ def test_a_table_that_moves_its_values_is_as_one_that_does_not(
     with pytest.raises(UnknownSymbolError):
         table.lookup(np.array([*asked, 5], np.int64))
     table.leave_cold()
+    table.check_invariants()
+
+
+@pytest.mark.usefixtures("in_files")
+def test_values_that_come_once_more_stay_in_their_files_and_one_that_comes_often_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("differential.columns.symbols.table._SHARE", 2)
+    table, values = SymbolTable(), [f"value {number}" for number in range(4000)]
+    words = table.intern_strings(values)
+    cold = len(table._cold)
+    assert cold > 2000
+    again = [value for value in values if value not in table._words]
+    assert (
+        table.intern_strings(again[:800]).tolist() == words[[values.index(v) for v in again[:800]]].tolist()
+    )
+    assert len(table._cold) == cold - 100
+    for _ in range(_RETURNING):
+        assert again[801] not in table._words
+        table.intern_strings([again[801]])
+    assert again[801] in table._words and len(table) == 4000
+    table.check_invariants()
+    word = table.intern_one(again[803])
+    assert word in table._values, "one value alone comes back at once"
+    live = table.marking()
+    live.add(words[words != words[values.index(again[805])]])
+    assert table.forget(live) == 1
+    table.intern_strings([again[805]])
+    assert again[805] in table._words, "it was forgotten, and is in no file"
     table.check_invariants()
 
 

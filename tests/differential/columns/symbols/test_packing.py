@@ -6,6 +6,7 @@ import datetime as dt
 from decimal import Decimal
 from types import SimpleNamespace
 
+import msgpack
 import numpy as np
 import pandas as pd
 import pytest
@@ -123,3 +124,11 @@ def test_refused_are_values_nested_deeper_than_the_limit() -> None:
         value = [value]
     with pytest.raises(SchemaError, match="a list that is nested too deep to be shown"):
         pack(value)
+
+
+@pytest.mark.parametrize("size", [0, 1, 31, 32, 255, 256, 70_000])
+def test_law_texts_have_the_bytes_of_msgpack(size: int) -> None:
+    for text in ("x" * size, "ä" * (size // 2) + "x" * (size % 2)):
+        assert pack(text) == msgpack.packb(text) and unpack(pack(text)) == text
+    with pytest.raises(SchemaError, match="cannot be stored"):
+        pack("x" * size + "\ud800")
