@@ -458,7 +458,7 @@ TOLD_WRITERS_COUNT_MAX: Final = 16
 """Writers of one input whose positions `Cluster.stats` tells, those that were heard last."""
 
 RETAINED_COUNT_MAX: Final = 256
-"""Arrangements and outputs of which one worker tells what keeps them from forgetting."""
+"""Arrangements and outputs that one worker lists, with what keeps each from forgetting."""
 
 REASONS_COUNT_MAX: Final = 32
 """What holds an epoch, as far as one worker tells it: so many things, the likeliest first."""

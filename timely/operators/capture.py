@@ -285,8 +285,7 @@ class CaptureVertex(Vertex):
                 self.failures.complete(epoch)
             self._log.complete(epoch)
             self._complete_before = epoch  # last: nobody may read an epoch that the log fails to complete
-            self.moves.epochs.append(epoch)
-            self.moves.moments.append(monotonic())
+            self.moves.numbers.extend((epoch, monotonic()))
         if self._awaited is not None and epoch >= self._awaited.epoch:
             older, self._awaited = self._awaited, None
             self._take_over_again(older)
@@ -325,8 +324,7 @@ class CaptureVertex(Vertex):
                 self.failures.complete(epoch)
             self._log.note_complete(epoch)
             self._complete_before = epoch
-            self.moves.epochs.append(epoch)
-            self.moves.moments.append(monotonic())
+            self.moves.numbers.extend((epoch, monotonic()))
 
     def _frontier_epoch(self) -> int:
         runner = self._runner

@@ -47,7 +47,6 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Final, NamedTuple
 
 from ...errors import MisuseError
@@ -189,7 +188,8 @@ class Deliveries:
         self._writers_max = writers_max
         self._gaps_max = gaps_max
         self._queries_max = queries_max
-        self._writers: OrderedDict[str, TakenNumbers] = OrderedDict()
+        self.writers: OrderedDict[str, TakenNumbers] = OrderedDict()
+        """What was taken of each writer; the one that was heard last is the last."""
         self._in_epoch: dict[int, dict[str, IntervalSet]] = {}
         self.named_epochs: list[int] = []
         """The epochs with remembered deliveries, as a heap."""
@@ -209,21 +209,14 @@ class Deliveries:
 
     # Deliveries for whichever epoch is open.
 
-    def positions(self, most: int) -> list[tuple[str, int]]:
-        """Return the writers that were heard last, at most so many, each with the last number that was taken
-        of it.
-        """
-        last = islice(reversed(self._writers.items()), most)
-        return [(writer, numbers.lasts[-1]) for writer, numbers in last if numbers.lasts]
-
     def take_next(self, writer: str, sequence: int, epoch: int) -> bool:
         """If a delivery is right behind those of its writer, so that it is new and leaves no gap, note that
         it has entered `epoch`, and return True. Else return False.
         """
-        numbers = self._writers.get(writer)
+        numbers = self.writers.get(writer)
         if numbers is None or numbers.next != sequence:
             return False
-        self._writers.move_to_end(writer)
+        self.writers.move_to_end(writer)
         numbers.lasts[-1] = sequence
         numbers.next = sequence + 1
         if epoch > numbers.epoch:
@@ -232,14 +225,14 @@ class Deliveries:
 
     def is_taken(self, name: DeliveryName) -> bool:
         """Return True if a delivery was taken, and is not forgotten."""
-        numbers = self._writers.get(name.writer)
+        numbers = self.writers.get(name.writer)
         return numbers is not None and name.sequence in numbers
 
     def entered_by(self, name: DeliveryName) -> int | None:
         """Return the last epoch that deliveries of its writer have entered, if this delivery was taken and
         is not forgotten; else None.
         """
-        numbers = self._writers.get(name.writer)
+        numbers = self.writers.get(name.writer)
         return numbers.epoch if numbers is not None and name.sequence in numbers else None
 
     def is_new(self, name: DeliveryName) -> bool:
@@ -247,7 +240,7 @@ class Deliveries:
         too many.
         """
         writer, sequence = name
-        numbers = self._writers.get(writer)
+        numbers = self.writers.get(writer)
         if numbers is None:
             return True
         if sequence in numbers:
@@ -262,13 +255,13 @@ class Deliveries:
     def take(self, name: DeliveryName, epoch: int) -> None:
         """Remember that a delivery has entered `epoch`."""
         writer, sequence = name
-        numbers = self._writers.get(writer)
+        numbers = self.writers.get(writer)
         if numbers is not None:
-            self._writers.move_to_end(writer)
+            self.writers.move_to_end(writer)
         else:
-            numbers = self._writers[writer] = TakenNumbers()
-            if len(self._writers) > self._writers_max:
-                self._writers.popitem(last=False)
+            numbers = self.writers[writer] = TakenNumbers()
+            if len(self.writers) > self._writers_max:
+                self.writers.popitem(last=False)
         numbers.add(sequence)
         numbers.epoch = max(numbers.epoch, epoch)
 
@@ -276,7 +269,7 @@ class Deliveries:
         """Do `take`, unless its number leaves so many gaps that the next one could be refused. Worker 0 knows
         all numbers; others know those of insertions in parts only, which have gaps by nature.
         """
-        numbers = self._writers.get(name.writer)
+        numbers = self.writers.get(name.writer)
         if numbers is None or numbers.gaps < self._gaps_max - 1 or name.sequence - 1 in numbers:
             self.take(name, epoch)
 
@@ -554,7 +547,7 @@ class Deliveries:
         `durable.versions.TakenFacts` lists them.
         """
         names: list[object] = [
-            [writer, numbers.epoch, numbers.intervals()] for writer, numbers in self._writers.items()
+            [writer, numbers.epoch, numbers.intervals()] for writer, numbers in self.writers.items()
         ]
         epochs: dict[DeliveryName, list[int]] = {}
         for epoch, writers in sorted(self._in_epoch.items()):
@@ -583,7 +576,7 @@ class Deliveries:
         """
         for first, last in intervals:
             self.take(DeliveryName(writer, first), epoch)
-            self._writers[writer].cover(first, last)
+            self.writers[writer].cover(first, last)
 
     def put_back_batch(self, name: DeliveryName, rows: int) -> None:
         """Note that a batch is committed, and that this worker has `rows` of it, as logs say."""
@@ -595,7 +588,7 @@ class Deliveries:
     def compared(self) -> object:
         """Return all that decides what it will do, except the time."""
         return (
-            self._writers,
+            self.writers,
             self._in_epoch,
             self.first_epoch,
             self._last_epoch_of,

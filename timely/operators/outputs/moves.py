@@ -18,32 +18,25 @@ class EpochMoves:
     that was still to come; ascending.
 
     An output looks at its frontier when somebody asks. So its moments are those at which a client could first
-    have read an epoch, and not those at which its last row was made, which nobody looked at. Outputs add to
-    both deques themselves: each change does, and a call of `note` would cost as much again.
+    have read an epoch, and not those at which its last row was made, which nobody looked at. `numbers` has an
+    epoch, its moment, the next epoch, and so on. Inputs and outputs extend it by such pairs themselves: each
+    change does, and a call of Python, or a pair to keep, would cost as much again.
     """
 
-    __slots__ = ("epochs", "moments")
+    __slots__ = ("numbers",)
 
-    def __init__(self) -> None:
-        self.epochs: Final[deque[int]] = deque(maxlen=DATED_EPOCHS_MAX)
-        self.moments: Final[deque[float]] = deque(maxlen=DATED_EPOCHS_MAX)
-
-    def note(self, epoch: int, moment: float) -> None:
-        """Note that from a moment on, `epoch` is the first that is still to come."""
-        self.epochs.append(epoch)
-        self.moments.append(moment)
+    def __init__(self, *numbers: float) -> None:
+        self.numbers: Final[deque[float]] = deque(numbers, 2 * DATED_EPOCHS_MAX)
 
     def arrays(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """Return the epochs and the moments. If another thread calls this while a move is noted, each epoch may
-        have the moment of the one before.
-        """
-        moments = np.fromiter(self.moments, np.float64)
-        epochs = np.fromiter(self.epochs, np.int64)
-        return epochs[: len(moments)], moments
+        """Return the epochs and the moments."""
+        numbers = list(self.numbers)
+        return np.array(numbers[::2], np.int64), np.array(numbers[1::2], np.float64)
 
     def pairs(self) -> list[tuple[int, float]]:
-        """Return (epoch, moment) of each; see `arrays`."""
-        return list(zip(list(self.epochs), list(self.moments), strict=False))
+        """Return (epoch, moment) of each. Another thread may call this while moves are noted."""
+        numbers = list(self.numbers)
+        return list(zip(map(int, numbers[::2]), numbers[1::2], strict=True))
 
     def compared(self) -> object:
         """Return nothing: no worker acts by these moments."""

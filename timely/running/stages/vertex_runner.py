@@ -125,8 +125,7 @@ class VertexRunner(Rights):
         word of that.
         """
         word = self.opened = self.code.pack((epoch,))
-        self.moves = EpochMoves()
-        self.moves.note(epoch, time.monotonic())
+        self.moves = EpochMoves(epoch, time.monotonic())
         return word
 
     def begin(self) -> None:
@@ -292,7 +291,8 @@ class VertexRunner(Rights):
         before = self.code.pack_wide((old,)) if self.opened is None else self.opened
         self.opened = None if new is None else self.code.pack_wide((new,))
         assert self.moves is not None, "the input has an open epoch"
-        self.moves.note(EPOCH_MAX if new is None else new, time.monotonic())
+        numbers = self.moves.numbers
+        numbers += (EPOCH_MAX if new is None else new, time.monotonic())  # a call less than `extend`
         if self.opened is not None:
             count(self.stage, self.opened, 1)
         count(self.stage, before, -1)

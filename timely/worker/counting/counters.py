@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Protocol
 
 import msgpack
@@ -14,6 +15,7 @@ from ...failure import is_interrupt, text_of
 from ...limits import TOLD_WRITERS_COUNT_MAX
 from ...mapped import bytes_in_use
 from ...operators.capture import CaptureVertex
+from ...operators.inputs.handle import InputHandle
 from ...operators.vertex import Vertex
 from ...running.core import Worker
 from ...running.instance import Instance
@@ -100,7 +102,7 @@ def _of_dataflow(instance: Instance, spec: str) -> Value:
                 "name": handle.name,
                 "epoch": handle.epoch,
                 "rows_waiting": handle.rows_waiting,
-                "writers": [[*each] for each in handle.deliveries.positions(TOLD_WRITERS_COUNT_MAX)],
+                "writers": _writers(handle),
             }
             for handle in instance.inputs.values()
         ],
@@ -140,6 +142,12 @@ def _of_dataflow(instance: Instance, spec: str) -> Value:
         ],
         "loops": _of_loops(instance),
     }
+
+
+def _writers(handle: InputHandle) -> list[Value]:
+    """Return the writers of an input that were heard last, each with the last number that was taken of it."""
+    last = islice(reversed(handle.deliveries.writers.items()), TOLD_WRITERS_COUNT_MAX)
+    return [[writer, numbers.lasts[-1]] for writer, numbers in last if numbers.lasts]
 
 
 def _of_output(instance: Instance, name: str) -> Value:

@@ -33,8 +33,7 @@ def test_an_output_notes_when_more_was_complete_and_inputs_when_they_moved() -> 
 def test_the_oldest_moves_are_forgotten_and_none_decides_anything(count: int) -> None:
     noted, before = EpochMoves(), comparable(EpochMoves())
     for n in range(count):
-        noted.epochs.append(n << 50)
-        noted.moments.append(n / 2)
+        noted.numbers.extend((n << 50, n / 2))
     last = range(max(0, count - DATED_EPOCHS_MAX), count)
     assert noted.pairs() == [(n << 50, n / 2) for n in last]
     epochs, moments = noted.arrays()

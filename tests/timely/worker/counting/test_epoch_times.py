@@ -23,8 +23,7 @@ def epoch_times(inputs: list[Pairs], outputs: list[Pairs], now: float) -> list[o
 def _moves(pairs: Pairs) -> EpochMoves:
     moves = EpochMoves()
     for epoch, moment in pairs:
-        moves.epochs.append(epoch)
-        moves.moments.append(moment)
+        moves.numbers.extend((epoch, moment))
     return moves
 
 

@@ -297,7 +297,7 @@ def test_repeated_names_are_forgotten_oldest_first(monkeypatch: pytest.MonkeyPat
     limited = {**(Deliveries.__init__.__kwdefaults__ or {}), "writers_max": 2}
     monkeypatch.setattr(Deliveries.__init__, "__kwdefaults__", limited)
     with DurableWorkers(disk) as workers:
-        writers = workers.workers[0].instance(0).input("plain").deliveries._writers
+        writers = workers.workers[0].instance(0).input("plain").deliveries.writers
         assert list(writers) == ["parts of 2", "few of 2"]
 
 
