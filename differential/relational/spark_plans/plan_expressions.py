@@ -316,7 +316,8 @@ class PlanExpressions:
         if inner.kind != "Divide":
             raise self._readings.error(node, f"Spark's {node.kind} is not supported here: write when(…, …)")
         left, right = (self.read(each, scope) for each in inner.children)
-        return arithmetic.divided("duckdb", left, right)
+        quotient = arithmetic.divided("spark", left, right)
+        return computed(lambda x, by: when(by != 0).then(x), quotient, right)
 
     # Subqueries
 
