@@ -426,8 +426,8 @@ def requested_aggregates(
     if not requested:
         raise SchemaError("agg needs at least one aggregate, as in agg(n=dd.count())")
     aggregates: dict[str, Aggregate | SqlExpr] = {}
-    for name, given in requested.items():
-        aggregate = given.expr if isinstance(given, Aliased) else given
+    for name, each in requested.items():
+        aggregate = each.expr if isinstance(each, Aliased) else each
         if not isinstance(aggregate, Aggregate | SqlExpr):
             raise SchemaError(
                 f"agg({name}=…) takes dd.count(), dd.sum('x'), dd.min('x') or dd.max('x'), "

@@ -87,10 +87,10 @@ def to_polars(table: pa.Table) -> object:
 
 def _objects(values: list[object]) -> npt.NDArray[np.object_]:
     """An array of these, of which some may be lists."""
-    made = np.empty(len(values), np.object_)
+    objects = np.empty(len(values), np.object_)
     for place, value in enumerate(values):
-        made[place] = value
-    return made
+        objects[place] = value
+    return objects
 
 
 class _Function(Protocol):

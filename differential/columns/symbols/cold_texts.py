@@ -136,9 +136,9 @@ class ColdTexts:
 
     def texts(self, words: Int64s) -> list[bytes | None]:
         """Return the bytes of each value, also of dead ones; None where the word is not here."""
-        return self.found(words)[0]
+        return self.lookup(words)[0]
 
-    def found(self, words: Int64s) -> tuple[list[bytes | None], list[bool]]:
+    def lookup(self, words: Int64s) -> tuple[list[bytes | None], list[bool]]:
         """Return what `texts` does, and which values are not dead."""
         out: list[bytes | None] = [None] * len(words)
         live = np.zeros(len(words), np.bool_)
@@ -147,7 +147,7 @@ class ColdTexts:
             index = np.flatnonzero(places >= 0)
             places = places[index]
             live[index] |= ~segment.dead[places]
-            view = memoryview(segment.texts)
+            view = segment.texts.data
             bounds = zip(segment.ends[places].tolist(), segment.ends[places + 1].tolist(), strict=True)
             for at, (begin, end) in zip(index.tolist(), bounds, strict=True):
                 out[at] = bytes(view[begin:end])

@@ -49,7 +49,15 @@ from ..launcher import is_stopped
 from ..orders import open_epoch
 from .epochs import DurableEpochs
 
-__all__ = ["Before", "FoldProcess", "LogCuts", "epochs_to_fold", "epochs_to_store", "stored_outputs"]
+__all__ = [
+    "Before",
+    "FoldProcess",
+    "LogCuts",
+    "epochs_to_fold",
+    "epochs_to_store",
+    "start_python",
+    "stored_outputs",
+]
 
 _log = logging.getLogger(__name__)
 

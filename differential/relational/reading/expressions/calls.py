@@ -197,8 +197,8 @@ def _joined_texts(
 ) -> AggregateParts:
     if value.is_untyped or value.type.kind != "string":
         raise text.error(node, f"{text.written(node)} joins texts, and not {value.type}: cast it")
-    given = node.args.get("separator")
-    separator = ("," if text.dialect == "duckdb" else "") if given is None else read(given).text
+    argument = node.args.get("separator")
+    separator = ("," if text.dialect == "duckdb" else "") if argument is None else read(argument).text
     if separator is None:
         raise text.error(node, f"{text.written(node)}: the separator is a constant text")
     if order and not order[0].descending and order[0].expr.describe() == value.expr.describe():
