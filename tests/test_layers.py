@@ -105,7 +105,7 @@ WITHOUT_A_TEST_FILE = {
     "timely/console/content/reading.py": "timely/console/test_serving.py",
     **{
         f"timely/console/web/{name}.py": "timely/console/test_serving.py"
-        for name in ("app", "connections", "guarding", "streams")
+        for name in ("app", "connections", "guarding")
     },
     "timely/running/owner.py": "timely/running/test_instance.py",
     "differential/kernels/compiled_loops/round_layout.py": (

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +24,7 @@ from ..content.lookers import packed
 from ..content.reading import answered, plan_of_view
 from ..content.told import Json
 from ..content.views import TableView
-from .streams import EventStream, event, events_of
+from .streams import PULSE, EventStream, event, events_of, has_come
 
 __all__ = ["app_of"]
 
@@ -80,10 +78,8 @@ class _Answers:
                         if output.version != version:
                             version, told = await run_in_threadpool(output.view, view)
                             yield event("table", told)
-                        with suppress(TimeoutError):
-                            await asyncio.wait_for(news.wait(), 10.0)
-                            continue
-                        yield b": still here\n\n"
+                        if not await has_come(news):
+                            yield PULSE
             except MisuseError as error:
                 yield event("refused", packed({"error": str(error)}))
 

@@ -15,10 +15,26 @@ from starlette.types import Receive, Scope, Send
 from ...limits import CONSOLE_STALLED_SECONDS_MAX
 from ..asking import ClusterWatch
 
-__all__ = ["EventStream", "event", "events_of"]
+__all__ = ["PULSE", "EventStream", "event", "events_of", "has_come"]
 
 _PULSE_SECONDS: Final = 10.0
 """A comment is sent after so long without an event: a page that is gone is noticed by that."""
+
+
+PULSE: Final = b": still here\n\n"
+"""A comment, which pages do not see."""
+
+
+async def has_come(news: asyncio.Event) -> bool:
+    """Wait for news, and return True; after a while without any return False."""
+    # Not `wait_for`: until Python 3.12 it forgets that its task was cancelled if the event is set in that
+    # moment. The stream of a page that is gone would then go on for ever.
+    try:
+        async with asyncio.timeout(_PULSE_SECONDS):
+            await news.wait()
+    except TimeoutError:
+        return False
+    return True
 
 
 def event(name: str, data: bytes) -> bytes:
@@ -46,10 +62,8 @@ async def events_of(watch: ClusterWatch) -> AsyncIterator[bytes]:
                 parts.append(event("frame", data))
             if parts:
                 yield b"".join(parts)
-            try:
-                await asyncio.wait_for(news.wait(), _PULSE_SECONDS)
-            except TimeoutError:
-                yield b": still here\n\n"
+            if not await has_come(news):
+                yield PULSE
 
 
 class EventStream:
@@ -76,7 +90,8 @@ class EventStream:
         try:
             async for each in events:
                 message = {"type": "http.response.body", "body": each, "more_body": True}
-                await asyncio.wait_for(send(message), CONSOLE_STALLED_SECONDS_MAX)
+                async with asyncio.timeout(CONSOLE_STALLED_SECONDS_MAX):
+                    await send(message)
         finally:
             close = getattr(events, "aclose", None)
             if close is not None:
