@@ -151,8 +151,8 @@ def test_column_objects_are_taken_wherever_names_are(by_name: _Two, by_column: _
         ),
         (lambda c: c.arrange([col.k, 3]), "arrange (*): 3 is no column"),
         (lambda c: c.concat([c, c]), "not list; of several write concat(a, b), not a list"),
-        (lambda c: c.select(dd.sum("id")), "dd.sum('id') is of a group"),
-        (lambda c: c.select(dd.max("id").alias("n")), "dd.max('id') is of a group"),
+        (lambda c: c.select("k", dd.sum("id")), "dd.sum('id') is of a group"),
+        (lambda c: c.select("k", dd.max("id").alias("n")), "dd.max('id') is of a group"),
         (
             lambda c: c.last("at", "1 blink", clock=_CLOCK),
             "last (*) takes one length: a timedelta, '5 minutes'; or",
