@@ -167,7 +167,9 @@ class SqlText:
     def label(self, node: exp.Expression) -> str:
         """Return an expression as SQL, the name of a column that has no other."""
         try:
-            return node.sql(dialect=self.dialect, normalize_functions="lower")
+            return node.sql(
+                dialect=self.dialect, normalize_functions="lower", unsupported_level=ErrorLevel.IGNORE
+            )
         except Exception:  # what sqlglot raises for nodes that lack a part
             raise self.error(node, f"{self.written(node)}: something is missing here") from None
 

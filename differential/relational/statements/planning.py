@@ -36,7 +36,7 @@ from .steps import (
 )
 from .tables import assigned, constant_rows, declared_columns, defaults_of, listed_columns
 
-__all__ = ["planned", "query_of_view"]
+__all__ = ["planned"]
 
 
 def planned(
@@ -214,8 +214,8 @@ class _ScriptReader:
         note = note_of("table", piece.text.dialect, written)
         entry = CatalogueEntry(name.lower(), name, "table", schema, note=note)
         self._catalogue.entries[entry.key] = entry
-        creation = CreateTable(piece, name, schema, (), note)
-        return CreateTableOf(piece, creation, InsertQuery(piece, entry, query))
+        table = CreateTable(piece, name, schema, (), note)
+        return CreateTableOf(piece, table, InsertQuery(piece, entry, query))
 
     def _view(
         self, piece: Piece, tree: exp.Create, name: str, before: CatalogueEntry | None, *, is_last: bool

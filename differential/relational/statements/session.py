@@ -170,8 +170,8 @@ class _Session:
         if isinstance(step, CreateTableOf):
             answer, _ = self._reads.answer(step.rows.query)  # first: a row of it may fail
             self._create_table(step.table)
-            insertion = self._writing.insert_rows(step.rows, answer)
-            return SqlResult(f"CREATE TABLE {step.table.name}, {insertion.status}")
+            inserted = self._writing.insert_rows(step.rows, answer)
+            return SqlResult(f"CREATE TABLE {step.table.name}, {inserted.status}")
         if isinstance(step, CreateView):
             self._create_view(step)
             return SqlResult(f"CREATE VIEW {step.name}")

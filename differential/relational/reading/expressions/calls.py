@@ -197,8 +197,8 @@ def _joined_texts(
 ) -> AggregateParts:
     if value.is_untyped or value.type.kind != "string":
         raise text.error(node, f"{text.written(node)} joins texts, and not {value.type}: cast it")
-    argument = node.args.get("separator")
-    separator = ("," if text.dialect == "duckdb" else "") if argument is None else read(argument).text
+    written = node.args.get("separator")
+    separator = ("," if text.dialect == "duckdb" else "") if written is None else read(written).text
     if separator is None:
         raise text.error(node, f"{text.written(node)}: the separator is a constant text")
     if order and not order[0].descending and order[0].expr.describe() == value.expr.describe():
