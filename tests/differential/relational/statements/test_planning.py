@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -131,6 +132,20 @@ def test_a_parameter_with_quotes_is_a_value(cluster: timely.Cluster, text: str) 
     for dialect in ("spark", "postgres", "duckdb"):
         query = "select x, a from (values (:x)) as v (x), t where x = :x"
         assert cluster.sql(query, dialect=dialect, x=text).collect() == [{"x": text, "a": 1}], dialect
+
+
+def test_long_texts_are_planned_in_seconds(cluster: timely.Cluster) -> None:
+    joins = " ".join(f"join u as u{n} on u{n}.a = u{n - 1}.a" for n in range(1, 150))
+    values = ", ".join(f"({n}, {n} + 1)" for n in range(400))
+    texts = {
+        f"explain select count(*) as n from u as u0 {joins}": 20,  # it took 70 s
+        "explain " + " union all ".join(f"select a + {n} as x from u" for n in range(200)): 10,
+        f"select count(*) as n from (values {values}) as v (x, y) where y > x": 10,
+    }
+    for text, seconds in texts.items():
+        begun = time.process_time()
+        assert len(cluster.sql(text)) > 0
+        assert time.process_time() - begun < seconds, text[:60]
 
 
 def test_errors_of_a_script_have_the_lines_of_the_script(cluster: timely.Cluster) -> None:
