@@ -26,7 +26,7 @@ from timely.client.embedded.answers import Answers
 from timely.client.embedded.workers import EmbeddedWorkers
 from timely.running.core import Worker
 
-SECONDS = 0.05
+SECONDS = 0.02
 SOON = 60.0
 """For ever, to whoever waits for what takes a moment."""
 
