@@ -36,7 +36,7 @@ from .steps import (
 )
 from .tables import assigned, constant_rows, declared_columns, defaults_of, listed_columns
 
-__all__ = ["planned"]
+__all__ = ["planned", "query_of_view"]
 
 
 def planned(
