@@ -136,9 +136,9 @@ class ColdTexts:
 
     def texts(self, words: Int64s) -> list[bytes | None]:
         """Return the bytes of each value, also of dead ones; None where the word is not here."""
-        return self.lookup(words)[0]
+        return self.read(words)[0]
 
-    def lookup(self, words: Int64s) -> tuple[list[bytes | None], list[bool]]:
+    def read(self, words: Int64s) -> tuple[list[bytes | None], list[bool]]:
         """Return what `texts` does, and which values are not dead."""
         out: list[bytes | None] = [None] * len(words)
         live = np.zeros(len(words), np.bool_)

@@ -434,7 +434,7 @@ class SymbolTable:
         words = np.fromiter(new.values(), np.int64, len(new))
         with self._moving:
             back: list[int] = []
-            texts, live = self._cold.lookup(words)
+            texts, live = self._cold.read(words)
             for (value, word), text, is_live in zip(new.items(), texts, live, strict=True):
                 if text is not None and text != payloads[value]:
                     raise self._collision(word, value)
