@@ -50,14 +50,8 @@ from ..orders import open_epoch
 from .epochs import DurableEpochs
 
 __all__ = [
-    "Before",
-    "FoldProcess",
-    "LogCuts",
-    "epochs_to_fold",
-    "epochs_to_store",
-    "start_python",
-    "stored_outputs",
-]
+    "Before", "FoldProcess", "LogCuts", "epochs_to_fold", "epochs_to_store", "start_python", "stored_outputs",
+]  # fmt: skip
 
 _log = logging.getLogger(__name__)
 
