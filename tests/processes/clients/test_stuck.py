@@ -64,14 +64,16 @@ def test_an_input_that_nobody_seals(cluster: timely.Cluster, installed: Installe
 
 
 def test_a_call_that_sleeps_is_told_while_it_lasts(cluster: timely.Cluster, installed: Installed) -> None:
-    flow = fed(installed("sleeps"), 120, 121)
+    flow, began = installed("sleeps"), time.monotonic()
+    fed(flow, 120, 121)
     reason = cause(flow, 0, "call")
     assert reason.stage == "slow" and set(reason.workers) <= set(range(cluster.workers))
     assert (reason.where, reason.site) == (line_of("# asleep"), line_of("# slow is built"))
     assert reason.detail == "in Sleeps.on_recv" and 0.1 < reason.seconds < SECONDS
     with pytest.raises(timely.WaitTimeoutError) as late:
         flow.wait(timeout=0.01)
-    assert line_of("# asleep") in late.value.__notes__[-1] or flow.why(0).is_complete
+    is_over = time.monotonic() - began > 1.2  # a machine under load may take as long to answer
+    assert line_of("# asleep") in late.value.__notes__[-1] or is_over
     flow.wait(timeout=SECONDS)
     assert str(flow.why(0)) == f"epoch 0 of {flow.name!r} is complete"
 
