@@ -277,6 +277,27 @@ def test_limits_nobody_who_reads_to_the_pace_of_one_that_does_not(served: Served
             until(lambda: sum(name == "frame" for name, _ in events.all) > 8)
 
 
+def test_limits_how_long_a_connection_takes_no_bytes(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("timely.console.web.connections.CONSOLE_STALLED_SECONDS_MAX", 0.5)
+    path, times = "/static/vendor/uplot.js", 400
+    size = len(served.get(path).body) * times
+    with socket.socket() as stalled:
+        stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        stalled.settimeout(5)
+        stalled.connect((served.host, served.port))
+        one = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nCookie: {served.cookie}\r\n\r\n"
+        stalled.sendall(one.encode() * times)
+        time.sleep(1.5)
+        taken = 0
+        try:
+            while part := stalled.recv(1 << 20):
+                taken += len(part)
+        except OSError:
+            pass  # it was cut off
+    assert taken < size, "what it has not taken in time is dropped"
+    assert served.get("/").status == 200
+
+
 # asks_
 
 

@@ -1,7 +1,7 @@
 """Server-sent events: frames to a page, at the pace at which it takes them.
 
 A page that takes no bytes has one event under way, and none that wait for it: when it goes on it gets the
-newest. If it takes none for `CONSOLE_STALLED_SECONDS_MAX` its connection is closed.
+newest. If it takes none for long, its connection is cut off: see `connections.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
-from ...limits import CONSOLE_STALLED_SECONDS_MAX
 from ..asking import ClusterWatch
 
 __all__ = ["PULSE", "EventStream", "event", "events_of", "has_come"]
@@ -90,8 +89,7 @@ class EventStream:
         try:
             async for each in events:
                 message = {"type": "http.response.body", "body": each, "more_body": True}
-                async with asyncio.timeout(CONSOLE_STALLED_SECONDS_MAX):
-                    await send(message)
+                await send(message)
         finally:
             close = getattr(events, "aclose", None)
             if close is not None:
