@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
@@ -93,9 +93,9 @@ class LiveOutput:
                         }
                     ),
                 )
-                if len(self._views) >= _VIEWS_MAX:
-                    self._views.clear()
-                self._views[view] = told
+                self._views = {each: old for each, old in self._views.items() if old[0] == rows.version}
+                if len(self._views) < _VIEWS_MAX:
+                    self._views[view] = told
             return told
 
     def close(self) -> None:
@@ -104,17 +104,18 @@ class LiveOutput:
 
     def _run(self) -> None:
         while not self._is_over.is_set():
+            began = time.monotonic()
             try:
                 output = self._cluster().flow(self._dataflow).output(self._name)
                 read = self._read_records if output.is_records else self._read_rows
                 read(output)
             except ForgottenError:
-                continue
+                self._rest(began)
             except Exception as error:  # a page shows it, and this tries again
                 self._tell(self._rows._replace(error=str(error)[:_ERROR_CHARS_MAX], changes=0.0))
                 if isinstance(error, TimelyError) and error.ends_dataflow:
                     return
-                self._is_over.wait(_ERROR_SECONDS)
+                self._rest(began, _ERROR_SECONDS)
 
     def _read_rows(self, output: FlowOutput) -> None:
         began = time.monotonic()
@@ -128,8 +129,7 @@ class LiveOutput:
                 raise _too_large(f"{table.num_rows:,} rows in {table.nbytes >> 20:,} MiB")
             self._tell(_Rows(0, table, position - 1, 0.0, ""))
             while not self._is_over.is_set():
-                taken = time.monotonic() - began
-                self._is_over.wait(max(_EVERY_SECONDS - taken, _REST * taken))
+                self._rest(began)
                 asked, began = began, time.monotonic()
                 complete = output.complete_before()
                 if complete >= FOREVER or complete <= position:
@@ -145,7 +145,7 @@ class LiveOutput:
                 table = summed(pa.concat_tables([table, changes.select(table.column_names)]))
                 if table.num_rows > LIVE_ROWS_MAX or table.nbytes > LIVE_BYTES_MAX:
                     break
-                rate = count / max(time.monotonic() - asked, 1e-3)
+                rate = count / max(began - asked, 1e-3)
                 self._tell(_Rows(0, table, position - 1, rate, ""))
             else:
                 return
@@ -155,27 +155,27 @@ class LiveOutput:
                 self._is_over.wait()
 
     def _read_records(self, output: FlowOutput) -> None:
-        position = output.complete_before()
         records: list[tuple[int, str]] = []
-        start = max(0, min(position, output.complete_before_capped(_WAIT_SECONDS)) - _EPOCHS_BEFORE)
+        start = max(0, _behind_last(output) - _EPOCHS_BEFORE)
+        asked = began = time.monotonic()
+        is_first = True
         while not self._is_over.is_set():
-            complete = min(output.complete_before(), start + _RECORDS_MAX)
-            count = 0
-            if complete > start:
-                new = output.changes(start, complete, timeout=_WAIT_SECONDS)
-                assert isinstance(new, list)
-                count = len(new)
-                records += [(epoch, cell(record) or "None") for epoch, record in new[-_RECORDS_MAX:]]
-                del records[:-_RECORDS_MAX]
-                start = complete
-            table = pa.table(
-                {
-                    "epoch": pa.array([epoch for epoch, _ in records], pa.int64()),
-                    "record": pa.array([record for _, record in records], pa.string()),
-                }
-            )
-            self._tell(_Rows(0, table, start - 1, count / _EVERY_SECONDS, ""))
-            self._is_over.wait(_EVERY_SECONDS)
+            complete = _behind_last(output)
+            new = output.changes(start, complete, timeout=_WAIT_SECONDS) if complete > start else []
+            assert isinstance(new, list)
+            records += [(epoch, cell(record) or "None") for epoch, record in new[-_RECORDS_MAX:]]
+            del records[:-_RECORDS_MAX]
+            if complete > start or is_first or self._rows.changes:
+                rate = 0.0 if is_first else len(new) / max(began - asked, 1e-3)
+                self._tell(_Rows(0, _of_records(records), complete - 1, rate, ""))
+            start, is_first = complete, False
+            self._rest(began)
+            asked, began = began, time.monotonic()
+
+    def _rest(self, began: float, seconds: float = _EVERY_SECONDS) -> None:
+        """Wait before the next question, longer if the last one, that began then, has taken long."""
+        taken = time.monotonic() - began
+        self._is_over.wait(max(seconds - taken, _REST * taken))
 
     def _tell(self, rows: _Rows) -> None:
         with self._lock:
@@ -188,6 +188,17 @@ def _too_large(what: str) -> MisuseError:
         f"the output has {what}, and a page shows up to {LIVE_ROWS_MAX:,} live, in {LIVE_BYTES_MAX >> 20} "
         "MiB: ask for a part of them by SQL, or put a filter in front of an output of its own"
     )
+
+
+def _behind_last(output: FlowOutput) -> int:
+    """Return the first epoch that is not complete; if nothing can come any more, the one behind the last."""
+    complete = output.complete_before()
+    return complete if complete < FOREVER else output.complete_before_capped(_WAIT_SECONDS)
+
+
+def _of_records(records: Sequence[tuple[int, str]]) -> pa.Table:
+    epochs = pa.array([epoch for epoch, _ in records], pa.int64())
+    return pa.table({"epoch": epochs, "record": pa.array([record for _, record in records], pa.string())})
 
 
 def _snapshot(output: FlowOutput) -> tuple[pa.Table, int]:

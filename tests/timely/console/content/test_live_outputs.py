@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Iterator
 
@@ -137,8 +138,53 @@ def test_records_come_as_they_do(cluster: timely.Cluster) -> None:
         flow.seal(wait=True)
         until(lambda: told(output)["total"])
         assert all(row[0] == "0" for row in told(output)["rows"])  # type: ignore[union-attr,index,call-overload,attr-defined]
+        flow.seal(through=1_000_000)
+        flow.input("lines").insert(["c"])
+        flow.seal(wait=True)
+        until(lambda: told(output)["epoch"] == 1_000_001)
+        shown = told(output)["rows"]
+        assert "1000001" in [row[0] for row in shown]  # type: ignore[attr-defined]
         flow.finish()
-        until(lambda: told(output)["epoch"])
+        until(lambda: told(output)["epoch"] == 1_000_002 and told(output)["changes"] == 0)
+        version = output.version
+        time.sleep(0.6)
+        assert told(output)["epoch"] == 1_000_002, "that was the last one"
+        assert output.version == version, "and no page hears of that"
+    finally:
+        output.close()
+        flow.uninstall()
+
+
+def test_an_output_that_cannot_be_shown_is_asked_for_a_fifth_of_the_time(
+    cluster: timely.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+
+    def slow() -> timely.Cluster:
+        asked.append(time.monotonic())
+        time.sleep(0.4)
+        raise timely.MisuseError("it takes long to say no")
+
+    output = LiveOutput(slow, 0, "x")
+    try:
+        until(lambda: len(asked) > 2)
+    finally:
+        output.close()
+    assert asked[2] - asked[1] > 5 * 0.4 - 0.05
+
+
+def test_only_what_pages_look_at_now_stays_packed(cluster: timely.Cluster) -> None:
+    flow = cluster.install(keyed)
+    output = LiveOutput(lambda: cluster, flow.index, "rows")
+    try:
+        until(lambda: output.version)
+        first = output.view(TableView(wanted="1"))
+        assert output.view(TableView(wanted="1")) is first
+        flow.input("rows").insert([(1, 1)])
+        flow.seal(wait=True)
+        until(lambda: told(output)["epoch"] == 0)
+        output.view(TableView(wanted="2"))
+        assert TableView(wanted="1") not in output._views and TableView(wanted="2") in output._views
     finally:
         output.close()
         flow.uninstall()
