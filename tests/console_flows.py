@@ -12,7 +12,7 @@ from progress.times.timestamp import Timestamp
 
 __all__ = ["SCRIPT", "fails", "long_one", "naps", "network", "shop"]
 
-SCRIPT = "<script>document.title = 'broken'</script><img src=x onerror=alert(1)>"
+SCRIPT = "<script>document.title = 'broken'</script><img src=x onerror=alert(1)> 50% %41"
 
 
 def shop(dataflow: timely.Dataflow) -> None:

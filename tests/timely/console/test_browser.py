@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Iterator
 from statistics import median
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -191,9 +192,32 @@ def test_an_output_is_a_live_table_that_sorts_filters_and_marks(shown: Shown) ->
     page.shows("#counts", "1 rows that match, of 7")
 
 
+def test_an_output_that_is_left_is_not_opened_again(shown: Shown) -> None:
+    page = shown.page
+    page.go("help")
+    page.shows("main", "what to look at")
+    page.go(f"flow/{shown.flow.index}/output/totals")
+    page.shows("#counts", "7 rows")
+    page.run(
+        "globalThis.opened = []; const Plain = globalThis.EventSource;"
+        "globalThis.EventSource = class extends Plain {"
+        "  constructor(address) { super(address); globalThis.opened.push(address) }}"
+    )
+    page.write("input[type=search]", "3")
+    page.until(lambda: page.run("return globalThis.opened.length") == 1)
+    page.write("input[type=search]", "34")  # it waits a moment for more
+    page.go("help")
+    page.shows("main", "what to look at")
+    time.sleep(0.5)
+    assert page.run("return globalThis.opened.length") == 1
+    page.run("globalThis.EventSource = Object.getPrototypeOf(globalThis.EventSource)")
+    page.go(f"flow/{shown.flow.index}/output/50%")
+    page.shows("main h1", "50%")
+
+
 def test_a_hundred_thousand_changes_a_second_do_not_block_it(shown: Shown) -> None:
     page = shown.page
-    page.go(f"flow/{shown.flow.index}/output/{'%3Cscript%3E' + SCRIPT[8:].replace('/', '%2F')}")
+    page.go(f"flow/{shown.flow.index}/output/{quote(SCRIPT, safe='')}")
     page.shows("#counts", "rows")
     page.run(
         "globalThis.longest = 0; let last = performance.now(); globalThis.looks = setInterval(() => {"

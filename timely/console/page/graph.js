@@ -204,7 +204,8 @@ export function graphPanel(index, stage) {
       move();
     };
     canvas.addEventListener("pointermove", drag);
-    canvas.addEventListener("pointerup", () => canvas.removeEventListener("pointermove", drag), { once: true });
+    const drop = () => canvas.removeEventListener("pointermove", drag);
+    canvas.addEventListener("lostpointercapture", drop, { once: true });
   });
   const resized = new ResizeObserver(() => { if (!camera.isOwn) fit(); });
   resized.observe(canvas);

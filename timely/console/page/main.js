@@ -31,7 +31,7 @@ const status = document.getElementById("status");
 let shown = null;
 
 function route() {
-  const path = decodeURI(location.hash.replace(/^#\/?/, ""));
+  const path = location.hash.replace(/^#\/?/, "");
   shown?.end?.();
   shown = null;
   for (const [pattern, make] of VIEWS) {

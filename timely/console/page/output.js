@@ -5,7 +5,7 @@ import { Rows } from "./rows.js";
 import { shapeOf } from "./state.js";
 
 export function outputView(number, encoded) {
-  const name = decodeURIComponent(encoded);
+  const name = decoded(encoded);
   const asked = { sort: "", descending: false, wanted: "" };
   const title = h("h1", {}, name);
   const counts = h("span", { class: "dim", id: "counts" });
@@ -71,8 +71,17 @@ export function outputView(number, encoded) {
       h("p", { class: "row" }, filter, h("span", { class: "dim" }, "click a column to sort by it")), error, rows.node)),
     update() {},
     end() {
+      clearTimeout(timer); // it would open the stream again
       source?.close();
       document.removeEventListener("visibilitychange", onVisible);
     },
   };
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // somebody has written the address by hand
+  }
 }

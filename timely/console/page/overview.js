@@ -57,7 +57,7 @@ export function overview() {
       drawFindings(findings, state.frame.flows);
       lag.update();
       rows.update();
-      const all = state.shape.ended.filter((each) => each.kind !== "uninstalled" || !/^(\(select\)|$)/.test(each.name)).slice(-10).reverse();
+      const all = state.shape.ended.slice(-10).reverse();
       const key = JSON.stringify(all);
       if (key !== endedDrawn) {
         endedDrawn = key;
