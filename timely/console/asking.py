@@ -15,7 +15,7 @@ from typing import Final
 
 from ..client.cluster import Cluster
 from ..client.reports.figures import Stats
-from ..errors import PeerError, ReplacedError, TimelyError, UninstalledError
+from ..errors import PeerError, ReplacedError, TimelyError, UninstalledError, WaitTimeoutError
 from .content.frames import frame_of, shape_of
 from .content.lookers import Lookers, packed
 from .content.told import Json
@@ -40,6 +40,12 @@ _IDLE_SECONDS: Final = 3.0
 
 _FRESH_SECONDS: Final = 0.5
 _ENDED_MAX: Final = 50
+_QUERY: Final = "(select)"
+"""The name of the dataflow of a query, which ends with its answer: there may be thousands."""
+
+_PATIENCE_SECONDS: Final = 5.0
+"""How long a request waits while workers do not answer: others need its thread."""
+
 _ERROR_CHARS_MAX: Final = 4_000
 
 
@@ -66,6 +72,7 @@ class ClusterWatch:
         self._ended: list[dict[str, Json]] = []
         self._is_over = threading.Event()
         self._asking = threading.Lock()
+        self._saying = threading.RLock()
         self._threads = [
             threading.Thread(target=self._run, name="console asks the workers", daemon=True),
             threading.Thread(target=self._look_out, name="console looks out", daemon=True),
@@ -82,12 +89,21 @@ class ClusterWatch:
         return cluster
 
     def stats(self) -> Stats:
-        """Return the last answer of the workers, or a new one if that is older than half a second."""
-        if time.monotonic() - self._answered > _FRESH_SECONDS or not self._stats:
-            with self._asking:
-                if time.monotonic() - self._answered > _FRESH_SECONDS or not self._stats:
+        """Return the last answer of the workers, or a new one if that is older than half a second. Raise
+        `WaitTimeoutError` if another thread waits for an answer already, and none comes.
+        """
+        if self._is_old():
+            if not self._asking.acquire(timeout=_PATIENCE_SECONDS):
+                raise WaitTimeoutError(f"the workers have not answered for {_PATIENCE_SECONDS:.0f} s")
+            try:
+                if self._is_old():
                     self._ask()
+            finally:
+                self._asking.release()
         return self._stats
+
+    def _is_old(self) -> bool:
+        return time.monotonic() - self._answered > _FRESH_SECONDS or not self._stats
 
     @property
     def is_stale(self) -> bool:
@@ -98,9 +114,7 @@ class ClusterWatch:
         """Ask no more."""
         self._is_over.set()
         self.lookers.came.set()
-        if self._is_ours and self._cluster is not None:
-            with suppress(TimelyError):
-                self._cluster.close()
+        self._close_ours()
 
     def _run(self) -> None:
         while True:
@@ -125,6 +139,9 @@ class ClusterWatch:
             assert self._connect is not None, "a cluster that a caller has made is kept"
             self._cluster = self._connect()
             self._stats = []
+            if self._is_over.is_set():  # `close` has found no cluster to close
+                self._close_ours()
+                raise PeerError("the console has ended")
         self._began = began = time.monotonic()
         # After a while in which nobody looked, rates begin anew. And outputs note how far they are only when
         # somebody asks: the first answer may tell of epochs as late that have been complete for long.
@@ -178,12 +195,12 @@ class ClusterWatch:
             kind, message = "uninstalled", str(error)
         except TimelyError as error:
             kind, message = "error", str(error)
-            if not is_known and not error.ends_dataflow:
+            if not error.ends_dataflow:  # another cluster answers at that address by now, say
                 return []
-        if not is_known and kind == "uninstalled":
-            return []
         before = self._shape.get(index)
-        name = before.get("name") if isinstance(before, dict) else ""
+        name = str(before.get("name")) if isinstance(before, dict) else ""
+        if kind == "uninstalled" and (not is_known or name.startswith(_QUERY)):
+            return []
         return [
             {
                 "dataflow": int(index),
@@ -195,24 +212,28 @@ class ClusterWatch:
         ]
 
     def _lose(self, error: Exception) -> None:
-        cluster = self._cluster
-        if self._is_ours and cluster is not None:
-            self._cluster = None
-            with suppress(Exception):
-                cluster.close()
+        self._close_ours()
         self._stats = []
         message = f"{error}"[:_ERROR_CHARS_MAX]
         again = "the page connects again as soon as workers answer there" if self._is_ours else ""
         self._say({"state": "lost", "message": message, "again": again, "age": self._age()})
         self.lookers.wake()
 
+    def _close_ours(self) -> None:
+        cluster = self._cluster
+        if self._is_ours and cluster is not None:
+            self._cluster = None
+            with suppress(Exception):  # it is lost already, most often
+                cluster.close()
+
     def _age(self) -> float | None:
         return round(time.monotonic() - self._answered, 1) if self._answered else None
 
     def _say(self, status: dict[str, Json]) -> None:
         told = packed(status)
-        if told != self.status[1]:
-            self.status = (self.status[0] + 1, told)
+        with self._saying:
+            if told != self.status[1]:
+                self.status = (self.status[0] + 1, told)
 
     def _look_out(self) -> None:
         """Say for how long no answer has come, and which worker does not answer, until it comes."""
@@ -227,11 +248,13 @@ class ClusterWatch:
             if time.monotonic() - asked > _WHO_SECONDS:
                 asked = time.monotonic()
                 who = self._who()
-            if self._began is not None:
-                waited = round(time.monotonic() - began, 1)
-                told: list[Json] = list(who)
+            waited = round(time.monotonic() - began, 1)
+            told: list[Json] = list(who)
+            with self._saying:  # an answer that comes now is said after this, not before
+                if self._began is not began:
+                    continue
                 self._say({"state": "late", "seconds": waited, "who": told, "age": self._age()})
-                self.lookers.wake()
+            self.lookers.wake()
 
     def _who(self) -> list[str]:
         """Return a line for each worker that is in a long call, or does not answer."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -146,6 +147,97 @@ def test_a_cluster_that_ends_is_connected_to_again() -> None:
     assert [each.closed for each in made] == [1, 1]
     with pytest.raises(timely.PeerError):
         _ = ClusterWatch(None, connect).cluster
+
+
+def test_a_connection_that_is_made_as_the_console_ends_is_closed() -> None:
+    connects, goes_on = threading.Event(), threading.Event()
+    made = Plays(lambda: [{"dataflows": {}}])
+
+    def connect() -> timely.Cluster:
+        connects.set()
+        goes_on.wait(60)
+        return cast("timely.Cluster", made)
+
+    watch = ClusterWatch(None, connect)
+    try:
+        with looking(watch):
+            assert connects.wait(60)
+            watch.close()
+            goes_on.set()
+            until(lambda: made.closed == 1)
+    finally:
+        goes_on.set()
+        watch.close()
+    assert made.closed == 1
+
+
+def test_requests_do_not_wait_for_workers_that_do_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("timely.console.asking._PATIENCE_SECONDS", 0.2)
+    asked, goes_on = threading.Event(), threading.Event()
+
+    def waits() -> Stats:
+        asked.set()
+        goes_on.wait(60)
+        return [{"dataflows": {}}]
+
+    watch = watched(waits)
+    try:
+        with looking(watch):
+            assert asked.wait(60)
+            with pytest.raises(timely.WaitTimeoutError, match="have not answered"):
+                watch.stats()
+            goes_on.set()
+            until(lambda: watch.asked)
+            assert watch.stats() == [{"dataflows": {}}]
+    finally:
+        goes_on.set()
+        watch.close()
+
+
+def test_what_two_threads_say_at_once_has_two_versions() -> None:
+    watch = watched(lambda: [{"dataflows": {}}])
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        first = watch.status[0]
+        threads = [
+            threading.Thread(target=lambda name=name: [watch._say({name: n}) for n in range(2_000)])  # type: ignore[misc]
+            for name in "ab"
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert watch.status[0] - first == 4_000
+    finally:
+        sys.setswitchinterval(interval)
+        watch.close()
+
+
+def of_flows(*flows: tuple[int, str]) -> Stats:
+    return [{"dataflows": {number: {"spec": name} for number, name in flows}}]
+
+
+def test_only_dataflows_that_have_ended_are_said_to_have() -> None:
+    ends = timely.UninstalledError("it was uninstalled")
+    ends.ends_dataflow = True
+    answers = {1: ends, 2: ends}
+    flows = [(1, "shop"), (2, "(select)"), (3, "of another cluster")]
+
+    class Ending(Plays):
+        def flow(self, index: int) -> object:
+            raise answers.get(index) or timely.MisuseError(f"worker 0 has no dataflow {index}")
+
+    watch = ClusterWatch(cast("timely.Cluster", Ending(lambda: of_flows(*flows))))
+    try:
+        with looking(watch):
+            until(lambda: "shop" in str(watch.shape[1]))
+            flows.clear()
+            until(lambda: "uninstalled" in str(watch.shape[1]))
+            ended = json.loads(watch.shape[1])["ended"]
+            assert [(each["dataflow"], each["kind"]) for each in ended] == [(1, "uninstalled")]
+    finally:
+        watch.close()
 
 
 def test_news_reaches_no_loop_that_has_ended() -> None:

@@ -269,6 +269,13 @@ def test_limits_what_is_no_request(served: Served) -> None:
     assert served.get("/").status == 200
 
 
+def test_limits_the_calls_that_wait_for_workers(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("timely.console.web.app.CONSOLE_CALLS_MAX", 0)
+    for path in ("/metrics", "/why?dataflow=0", "/explain?dataflow=0", "/stage?dataflow=0&stage=0"):
+        assert served.get(path).status == 503, path
+    assert served.query("show tables").status == 503 and served.get("/").status == 200
+
+
 def test_limits_nobody_who_reads_to_the_pace_of_one_that_does_not(served: Served) -> None:
     with socket.create_connection((served.host, served.port), 30) as slow:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

@@ -6,6 +6,7 @@ All pages get the same bytes, so a frame is packed once, however many pages ther
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Final
@@ -185,8 +186,10 @@ def stage_of(stats: Stats, dataflow: int, stage: int) -> Json:
 
 
 def _plain(value: object) -> Json:
-    """Return a value as JSON has it: bytes and what else there may be as texts."""
+    """Return a value as JSON has it: bytes and what else there may be as texts, such as `nan`."""
     match value:
+        case float() if not math.isfinite(value):
+            return str(value)
         case None | bool() | int() | float() | str():
             return value
         case dict():

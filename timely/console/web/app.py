@@ -145,19 +145,24 @@ class _Answers:
             return _error(f"{error}: pip install 'naiad[metrics]'", 501)
         registry = CollectorRegistry()
         registry.register(ClusterCollector(self._watch.stats))
-        text = await run_in_threadpool(generate_latest, registry)
-        return Response(text, headers={"content-type": CONTENT_TYPE_LATEST})
+        return await self._sent(lambda: generate_latest(registry), CONTENT_TYPE_LATEST)
 
     def _flow(self, request: Request) -> Flow:
         return self._watch.cluster.flow(_whole(request, "dataflow"))
 
     async def _called(self, asks: Callable[[], Json]) -> Response:
         """Return what a call to the workers answers, as JSON; an error of it as its text."""
+        return await self._sent(lambda: packed(asks()), "application/json")
+
+    async def _sent(self, asks: Callable[[], bytes], content_type: str) -> Response:
+        """Return the bytes that a call to the workers answers. Each call has a thread, of which there are 40
+        for all that the console does, so few of them may wait for workers.
+        """
         if self._calls >= CONSOLE_CALLS_MAX:
             return _error(_BUSY, 503)
         self._calls += 1
         try:
-            return Response(packed(await run_in_threadpool(asks)), media_type="application/json")
+            return Response(await run_in_threadpool(asks), headers={"content-type": content_type})
         except TimelyError as error:
             return _error(str(error), 409)
         finally:

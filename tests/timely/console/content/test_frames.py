@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 from timely.console.content.frames import frame_of, shape_of, stage_of
 from timely.console.content.lookers import packed
@@ -84,9 +85,11 @@ def test_what_can_not_come_any_more_has_no_epoch() -> None:
 def test_a_stage_is_told_by_worker_and_what_json_lacks_is_text() -> None:
     told = [worker(0, 1, 0.0), worker(1, 1, 0.0)]
     told[1]["dataflows"][3]["stages"][1]["own"] = b"\x00"  # type: ignore[index,call-overload]
+    told[1]["dataflows"][3]["stages"][1]["mean"] = [math.nan, math.inf]  # type: ignore[index,call-overload]
     stages = stage_of(told, 3, 1)
     assert [each["worker"] for each in stages] == [0, 1]  # type: ignore[union-attr,index,call-overload]
     assert stages[1]["told"]["own"] == "b'\\x00'"  # type: ignore[index,call-overload]
+    assert json.loads(packed(stages))[1]["told"]["mean"] == ["nan", "inf"]
     assert stage_of(told, 3, 2) is None and stage_of(told, 4, 0) is None
 
 
