@@ -41,6 +41,7 @@ class Collection(TimeOperators, LoopOperators):
             "conformed",
             "feeds",
             "fitted",
+            "has_column_in",
             "node",
             "path",
             "place",

@@ -70,9 +70,7 @@ class Handle(CollectionSpellings):
         """Return what one of its columns is called in `rows`, which stand on it; raise ExpressionError if
         they do not have it, or have several.
         """
-        assert isinstance(rows, Node | PairsOfSides)
-        wanted = Wanted(column.name, self.node, self.called)
-        names = self.plan.origins.names(rows, None, wanted)
+        names = self._names_in(column, rows, None)
         if len(names) == 1:
             return names[0]
         if names:
@@ -88,6 +86,14 @@ class Handle(CollectionSpellings):
             "  Either they are not made of that collection, which a join would add, or an operator between "
             f"has left the column out or computed it anew; by its name it is col.{column.name}."
         )
+
+    def has_column_in(self, column: OwnedColumn, rows: RowsOfSchema, alias: str | None) -> bool:
+        """Return True if `rows`, which are called `alias`, stand on this collection, and have its column."""
+        return bool(self._names_in(column, rows, alias))
+
+    def _names_in(self, column: OwnedColumn, rows: RowsOfSchema, alias: str | None) -> list[str]:
+        assert isinstance(rows, Node | PairsOfSides)
+        return self.plan.origins.names(rows, alias, Wanted(column.name, self.node, self.called))
 
     if TYPE_CHECKING:
 

@@ -21,11 +21,11 @@ from ..plan.origins.origins import JoinSide, PairsOfSides
 from ..skew.balance import Balance
 from .balanced.balancing import AnyBalance, Routed
 from .balanced.theta import Condition, Predicate, binned, parts_of
-from .handle import Row, in_innermost_loop
+from .handle import Row, in_innermost_loop, name_of
 from .joining import How, Joining, Pairs, how_of
 from .sets import SetOperators
 
-__all__ = ["CogroupFunction", "JoinOperators", "On"]
+__all__ = ["CogroupFunction", "JoinOperators", "On", "check_balance"]
 
 C = TypeVar("C", bound=SetOperators)
 
@@ -103,9 +103,9 @@ class JoinOperators(SetOperators):
                 )
             return self._joined_on(other, conditions, kind, suffix, balance)
         left, right = in_innermost_loop((self, other))
-        pairs = _checked_pairs(on, kind)
+        pairs = _checked_pairs(on, kind, (left, right))
         _check_kinds(left, right, pairs)
-        _check_balance(left, right, kind, balance)
+        check_balance(left, right, kind, balance)
         whole = right
         right = _renamed(left, right, pairs, _SUFFIX if suffix is None and kind in _LEFT_ONLY else suffix)
         sides = _sides_of(left, whole, right, pairs, kind)
@@ -166,7 +166,7 @@ class JoinOperators(SetOperators):
         if parts.band is not None:
             left, right, bins = binned(left, right, parts.band)
             on = (*on, (bins, bins))
-        _check_balance(left, right, "inner", balance)
+        check_balance(left, right, "inner", balance)
         pairs = Joining(left, right, on, None, False, balance).joined("inner")
         pairs = pairs.with_columns(**{name: col(key) for key, name in named.items()})
         for each in parts.filters:
@@ -192,7 +192,7 @@ class JoinOperators(SetOperators):
         """
         rest = [others] if isinstance(others, JoinOperators) else list(others)
         parts = in_innermost_loop((self, *rest))
-        pairs = _pairs_of(on)
+        pairs = _pairs_of(on, (parts[0], parts[1])) if rest else ()
         keys = tuple(left for left, _ in pairs)
         if any(left != right for left, right in pairs) and len(parts) > 2:
             raise SchemaError("cogroup: of several others, the keys have the same names everywhere")
@@ -235,14 +235,17 @@ def _condition_over(where: ExprLike, pairs: PairsOfSides) -> Expr:
     return over_rows(as_condition("join(where=…)", where), pairs)
 
 
-def _checked_pairs(on: On | None, kind: How) -> Pairs:
+_Sides = tuple[SetOperators, SetOperators]
+
+
+def _checked_pairs(on: On | None, kind: How, sides: _Sides) -> Pairs:
     """Return the keys of a join of this kind; raise SchemaError if it needs some, or cannot have any."""
     if on is None and kind != "cross":
         raise SchemaError(
             f"join ({call_site()}) needs on=: columns that both sides have, or pairs of them; for all "
             "pairs write how='cross'"
         )
-    pairs = () if on is None else _pairs_of(on)
+    pairs = () if on is None else _pairs_of(on, sides)
     if pairs and kind == "cross":
         raise SchemaError("join: how='cross' has no keys; write how='inner', or leave on= out")
     for keys in zip(*pairs, strict=True):
@@ -300,29 +303,43 @@ def _paired(on: On | None, left: object, right: object) -> On:
             f"join ({call_site()}): left_on and right_on take as many columns each, and no on= beside them; "
             "or write on={'left_column': 'right_column'}"
         )
-    return [(_name(one), _name(other)) for one, other in zip(*keys, strict=True)]
+    return list(zip(*keys, strict=True))
 
 
-def _pairs_of(on: On) -> Pairs:
+def _pairs_of(on: On, sides: _Sides) -> Pairs:
     """Return keys as pairs of a column of the left and one of the right."""
     if isinstance(on, str | Expr):
-        return ((_name(on), _name(on)),)
-    if isinstance(on, Mapping):
-        return tuple((_name(left), _name(right)) for left, right in on.items())
+        return (_name_in_both(on, sides),)
+    listed = [*on.items()] if isinstance(on, Mapping) else on
     pairs: list[tuple[str, str]] = []
-    for key in on:
+    for key in listed:
         if isinstance(key, tuple):
             if len(key) != 2:
                 raise SchemaError(f"join: {key!r} is no pair of a column of the left and one of the right")
-            pairs.append((_name(key[0]), _name(key[1])))
+            pairs.append((_name(key[0], sides[0]), _name(key[1], sides[1])))
         else:
-            pairs.append((_name(key), _name(key)))
+            pairs.append(_name_in_both(key, sides))
     return tuple(pairs)
 
 
-def _name(key: object) -> str:
+def _name_in_both(key: object, sides: _Sides) -> tuple[str, str]:
+    """Return what a key is called in both sides. A column of one side has a partner of its name in the
+    other.
+    """
+    if not isinstance(key, OwnedColumn):
+        name = _name(key, sides[0])
+        return name, name
+    is_in = [key.owner.has_column_in(key, side.node, side.called) for side in sides]
+    if not any(is_in):
+        _name(key, sides[0])  # raises
+    left, right = (_name(key, side) if there else key.name for side, there in zip(sides, is_in, strict=True))
+    return left, right
+
+
+def _name(key: object, rows: SetOperators) -> str:
+    """Return what a key is called in a side."""
     if isinstance(key, ColumnRef | OwnedColumn):
-        return key.name
+        return name_of(key, "join", rows)
     if isinstance(key, Expr):
         raise SchemaError(
             f"join: {key!r} ({call_site()}) is computed: write a.x == b.y as a condition, on=a.x == b.y"
@@ -350,7 +367,8 @@ def _of_two(predicate: Predicate, width: int) -> Callable[[Row], object]:
     return holds
 
 
-def _check_balance(left: SetOperators, right: SetOperators, kind: How, balance: object) -> None:
+def check_balance(left: SetOperators, right: SetOperators, kind: How, balance: object) -> None:
+    """Raise SchemaError if a join of this kind cannot have `balance`."""
     if balance is None:
         return
     if balance != "auto" and not isinstance(balance, Balance | Routed):

@@ -30,6 +30,7 @@ __all__ = [
     "SqlReader",
     "enter_reader",
     "label_of",
+    "names_without_owner",
     "over_rows",
     "sql_reader",
     "with_columns_of",
@@ -85,6 +86,9 @@ class ColumnOwner(Protocol):
         Raises ExpressionError with the user's line if `rows` do not have the column, or several that it may
         be.
         """
+
+    def has_column_in(self, column: OwnedColumn, rows: RowsOfSchema, alias: str | None) -> bool:
+        """Return True if `rows`, which are called `alias`, have one of its columns."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -150,6 +154,17 @@ def over_rows(expr: Expr, rows: RowsOfSchema) -> Expr:
         return sql_reader().value(pending, rows.schema)
 
     return _replaced(expr, read) if expr.is_pending else expr
+
+
+def names_without_owner(expr: Expr, rows: RowsOfSchema) -> frozenset[str]:
+    """Return the columns of `rows` that `expr` names without an owner, also in texts."""
+    if isinstance(expr, OwnedColumn):
+        return frozenset()
+    if isinstance(expr, SqlExpr) and not isinstance(expr, SqlCall):
+        return over_rows(expr, rows).columns()
+    if not (expr.is_pending and isinstance(expr, Operation | SqlCall)):
+        return expr.columns()
+    return frozenset[str]().union(*(names_without_owner(operand, rows) for operand in expr.operands))
 
 
 def with_columns_of(expr: Expr, columns: Mapping[str, Expr]) -> Expr:

@@ -17,12 +17,12 @@ from timely.user_code.call_site import call_site
 from ...columns.schema import Schema
 from ...errors import ExpressionError
 from ...expressions.expression import Expr, col
-from ...expressions.pending import over_rows
+from ...expressions.pending import names_without_owner, over_rows
 from ...plan.origins.origins import JoinSide, PairsOfSides
 from ..balanced.balancing import AnyBalance
 from ..handle import in_innermost_loop
 from ..joining import How
-from ..joins import JoinOperators
+from ..joins import JoinOperators, check_balance
 from .equalities import Equality, all_of_them, conjuncts, equality_between
 from .keys import JoinKeys
 
@@ -46,16 +46,18 @@ class ConditionJoins(JoinOperators):
     ) -> Self:
         """As `JoinOperators._joined_on`."""
         left, right = in_innermost_loop((self, other))
+        check_balance(left, right, how, balance)
         names = _names(left.schema, right.schema, _SUFFIX if suffix is None else suffix)
         sides = _sides(left, other, names)
         if any(old != new for old, new in names.items()):
             right = right.select(**{new: col(name) for name, new in names.items()})
         over = PairsOfSides(Schema((*left.schema, *right.schema)), sides)
         whole = all_of_them(conditions)
-        for name in sorted(whole.columns() & set(left.schema.names) & set(other.schema.names)):
+        unowned = names_without_owner(whole, over)
+        for name in sorted(unowned & set(left.schema.names) & set(other.schema.names)):
             raise ExpressionError(
-                f"join: on={whole!r} ({call_site()}): both sides have a column {name!r}, and col.{name} may "
-                f"be either. Write on={name!r} if both shall be equal; otherwise name the sides, as in "
+                f"join: on={whole!r} ({call_site()}): both sides have a column {name!r}, which may be either "
+                f"here. Write on={name!r} if both shall be equal; otherwise name the sides, as in "
                 f"left.{name} == right.{name}"
             )
         condition = over_rows(whole, over)
@@ -110,10 +112,7 @@ def _joined(left: C, right: C, condition: Expr, how: How, balance: AnyBalance[C]
         rows = keys.inner(balance)
         return rows.filter(*rest) if rest else rows
     if how in ("semi", "anti"):
-        where = all_of_them(rest) if rest else None
-        null_safe = any(keys.null_safe)
-        rows = keys.side(0).join(keys.side(1), on=keys.pairs, how=how, where=where, null_safe=null_safe)
-        return rows.drop(*keys.computed(0)) if keys.computed(0) else rows
+        return keys.left_only(how, rest)
     return keys.outer(how, rest, _fresh_in({*names, *others}))
 
 

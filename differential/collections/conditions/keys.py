@@ -8,6 +8,7 @@ from typing import Final, Generic, TypeVar
 from ...columns.column_types import DECIMAL_DIGITS_MAX, ColumnType, decimal, floating
 from ...columns.schema import Schema
 from ...expressions.expression import ColumnRef, Expr, col
+from ...expressions.pending import with_columns_of
 from ..balanced.balancing import AnyBalance
 from ..joins import JoinOperators
 from .equalities import Equality, all_of_them, same_key_type
@@ -30,17 +31,19 @@ class JoinKeys(Generic[C]):
         self._computed: tuple[dict[str, Expr], dict[str, Expr]] = ({}, {})
 
     def take(self, equality: Equality) -> bool:
-        """Make keys of an equality; return False if the types do not allow it, or it says nothing new."""
+        """Make keys of an equality; return False if the types do not allow it, or it says more than a key
+        of the same columns.
+        """
         left, right = self.sides
         equality = _of_one_type(equality, left.schema, right.schema)
         if not same_key_type(equality.left.type_in(left.schema), equality.right.type_in(right.schema)):
             return False
         pair = (self._name(0, equality.left), self._name(1, equality.right))
-        for name, other in self.pairs:
+        for (name, other), is_null_safe in zip(self.pairs, self.null_safe, strict=True):
             if (name == pair[0]) != (other == pair[1]):
                 return False
-            if (name, other) == pair:
-                return not equality.is_null_safe
+            if (name, other) == pair:  # a = b says more than a <=> b, and not the reverse
+                return equality.is_null_safe or not is_null_safe
         self.pairs.append(pair)
         self.null_safe.append(equality.is_null_safe)
         return True
@@ -80,6 +83,15 @@ class JoinKeys(Generic[C]):
         rows = left.join(right, on=self.pairs, null_safe=any(self.null_safe), balance=balance)
         again = {other: col[name] for name, other in self.pairs if other not in self._computed[1]}
         rows = rows.with_columns(**again) if again else rows
+        return rows.drop(*self.computed(0)) if self.computed(0) else rows
+
+    def left_only(self, how: str, conditions: Sequence[Expr]) -> C:
+        """Return a semi or anti join by these keys, where `conditions` are true."""
+        equal = {other: col(name) for name, other in self.pairs}
+        where = with_columns_of(all_of_them(conditions), equal) if conditions else None
+        rows = self.side(0).join(
+            self.side(1), on=self.pairs, how=how, where=where, null_safe=any(self.null_safe)
+        )
         return rows.drop(*self.computed(0)) if self.computed(0) else rows
 
     def outer(

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import differential as dd
+import differential.functions
 import timely
-from differential import Collection
+from differential import Collection, Expr
+from differential.errors import ExpressionError, SchemaError
 
 LEFT = "id: int, k: int?, s: string, f: float?"
 RIGHT = "id: int, k: int?, m: decimal(10, 2)?, s: string"
@@ -33,6 +35,14 @@ CONDITIONS: dict[str, tuple[Callable[[Collection, Collection], object], _Test]] 
     "both": (
         lambda a, b: a.k.eqNullSafe(b.k) & (a.s == b.s),
         lambda x, y: x[1] == y[1] and x[2] == y[3],
+    ),
+    "null equals null, and does not": (
+        lambda a, b: a.k.eqNullSafe(b.k) & (a.k == b.k),
+        lambda x, y: _equal(x[1], y[1]),
+    ),
+    "a key in two conditions": (
+        lambda a, b: (a.id + 1 == b.id) & (b.id > a.k),
+        lambda x, y: int(str(x[0])) + 1 == y[0] and x[1] is not None and int(str(y[0])) > int(str(x[1])),
     ),
     "int and float": (lambda a, b: b.k == a.f, lambda x, y: _equal(y[1], x[3])),
     "int and decimal": (lambda a, b: a.k == b.m, lambda x, y: _equal(x[1], y[2])),
@@ -120,3 +130,26 @@ def test_names_of_the_right_that_are_taken_get_others() -> None:
     c = dd.input(dataflow, "c", "k: int")
     chained = a.join(b, a.k == b.k).join(c, a.k == c.k)
     assert chained.select(c.k.alias("x"), b.k.alias("y"), a.k).schema.names == ("x", "y", "k")
+
+
+@pytest.mark.parametrize(
+    ("on", "said"),
+    [
+        (lambda a, b: dd.expr("k = 3"), "both sides have a column 'k'"),
+        (lambda a, b: (a.k == b.k) & dd.expr("k > k_right"), "both sides have a column 'k'"),
+        (lambda a, b: (a.k == b.k) & (dd.functions.abs("k") == 1), "both sides have a column 'k'"),
+    ],
+)
+def test_refused_names_of_both_sides(on: Callable[[Collection, Collection], Expr], said: str) -> None:
+    dataflow = timely.Dataflow("refused")
+    a, b = dd.input(dataflow, "a", "k: int"), dd.input(dataflow, "b", "k: int, n: int")
+    with pytest.raises(ExpressionError, match=said):
+        a.join(b, on(a, b))
+    assert a.join(b, (a.k == b.k) & dd.expr("n = 3")).schema.names == ("k", "k_right", "n")
+
+
+def test_refused_balance_of_outer_joins_on_conditions() -> None:
+    dataflow = timely.Dataflow("refused")
+    a, b = dd.input(dataflow, "a", "k: int"), dd.input(dataflow, "b", "k: int")
+    with pytest.raises(SchemaError, match="balance= is for how='inner' and 'cross', not 'left'"):
+        a.join(b, a.k == b.k, "left", balance="auto")

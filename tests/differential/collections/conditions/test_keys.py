@@ -42,10 +42,14 @@ def test_equal_numbers_of_two_types_are_keys_of_the_type_that_holds_both(
         assert keys.side(1).schema[other].type.kind == type_.partition("(")[0].strip("?")
 
 
-def test_an_equality_says_something_new_or_is_no_key() -> None:
+def test_an_equality_says_no_more_than_its_key_or_is_no_key() -> None:
     flow = Dataflow("query")
     keys = JoinKeys(dd.input(flow, "a", LEFT), dd.input(flow, "b", RIGHT))
     assert keys.take(Equality(col.i, col.i2, False)) and keys.take(Equality(col.i, col.i2, False))
-    assert not keys.take(Equality(col.i, col.i2, True)) and not keys.is_mixed
+    assert keys.take(Equality(col.i, col.i2, True)) and not keys.is_mixed
     assert not keys.take(Equality(col.i, col.i2 + 1, False))
     assert keys.take(Equality(col.s, col.s2, True)) and keys.is_mixed
+    where_null_equals_null = JoinKeys(*keys.sides)
+    assert where_null_equals_null.take(Equality(col.i, col.f2, True))
+    assert where_null_equals_null.take(Equality(col.i, col.f2, True))
+    assert not where_null_equals_null.take(Equality(col.i, col.f2, False))

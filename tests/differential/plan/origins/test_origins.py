@@ -96,6 +96,22 @@ def test_columns_of_a_self_join_are_told_apart_by_an_alias_or_by_what_is_derived
     assert with_large.select(large.id.alias("x"), o.id).schema.names == ("x", "id")
 
 
+def test_keys_of_joins_are_those_of_their_owners() -> None:
+    o, c = inputs()
+    x = dd.input(o.dataflow, "x", "id: int, z: int")
+    joined = o.join(c, o.cust == c.id)
+    by_name = _plan(joined.join(x, {"id_right": "id"}, suffix="_x"))
+    assert _plan(joined.join(x, c.id, suffix="_x")) == by_name
+    assert _plan(joined.join(x, [c.id], suffix="_x")) == by_name
+    assert _plan(joined.join(x, [(c.id, x.id)], suffix="_x")) == by_name
+    assert _plan(joined.join(x, left_on=c.id, right_on=x.id, suffix="_x")) == by_name
+    assert _plan(joined.join(x, x.id)) == _plan(joined.join(x, "id"))
+    renamed = x.rename(z="zz", id="key")
+    assert _plan(o.join(renamed, [(o.id, x.id)])) == _plan(o.join(renamed, {"id": "key"}))
+    with pytest.raises(ExpressionError, match="these rows do not have it"):
+        o.join(x, c.id)
+
+
 def test_columns_in_the_body_of_a_loop_are_those_of_its_collections() -> None:
     flow = Dataflow("query")
     edges, roots = dd.input(flow, "edges", "src: int, dst: int"), dd.input(flow, "roots", "at: int")
