@@ -10,6 +10,7 @@ from ..columns.column_types import ColumnType, TypeSpec, any_value, as_column_ty
 from ..columns.schema import Column, Schema, SchemaSpec
 from ..errors import SchemaError
 from ..linear.user_functions import BatchFunction, FlatMapFunction, MapFunction
+from ..plan.origins.origins import JoinSide
 from .handle import Name, Row, name_of
 from .selecting import RowOperators
 
@@ -80,7 +81,10 @@ class FunctionOperators(RowOperators):
         if outer:
             columns = [Column(each.name, each.type.or_null()) if each in parts else each for each in columns]
         width = len(parts) - (position is not None)
-        return self.flat_map(_exploding(place, outer, position is not None, width), Schema(tuple(columns)))
+        rows = self.flat_map(_exploding(place, outer, position is not None, width), Schema(tuple(columns)))
+        others = {name: name for name in names if name != column and name in rows.schema}
+        self.plan.origins.joined(rows.node, (JoinSide(self.node, self.called, others),))
+        return rows
 
     def inspect(self, function: Callable[[Row, tuple[int, ...], int], None]) -> Self:
         """Call `function(row, time, diff)` for each update that passes; the collection stays as it is.

@@ -110,12 +110,12 @@ class _Candidate(NamedTuple):
 
 @dataclass
 class Origins:
-    """The joins of a plan, by the digests of their nodes."""
+    """The joins of a plan, by the digests of their nodes, and explode, which has columns of its input."""
 
-    sides: dict[bytes, list[tuple[JoinSide, JoinSide]]] = field(default_factory=dict)
+    sides: dict[bytes, list[tuple[JoinSide, ...]]] = field(default_factory=dict)
 
-    def joined(self, node: Node, sides: tuple[JoinSide, JoinSide]) -> None:
-        """Note the sides of a join."""
+    def joined(self, node: Node, sides: tuple[JoinSide, ...]) -> None:
+        """Note the sides of a join; of an operator with one input, that is one side."""
         noted = self.sides.setdefault(node.digest, [])
         if sides not in noted:
             noted.append(sides)
@@ -141,14 +141,14 @@ class Origins:
             for sides in self.sides.get(node.digest, ()):
                 for each in self._in_sides(sides, wanted):
                     if each.name in names:
-                        yield _Candidate(names[each.name], each.is_own)
+                        yield _Candidate(names[each.name], each.is_own and len(sides) > 1)
             moved = None if node.digest in self.sides else _moved(node)
             if moved is None:
                 return
             names = {old: names[new] for old, new in moved.items() if new in names}
             node, is_own = node.children[0], False
 
-    def _in_sides(self, sides: tuple[JoinSide, JoinSide], wanted: Wanted) -> list[_Candidate]:
+    def _in_sides(self, sides: tuple[JoinSide, ...], wanted: Wanted) -> list[_Candidate]:
         candidates = [
             _Candidate(side.names[each.name], each.is_own)
             for side in sides

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import pytest
 
 import differential as dd
+import differential.functions
 from differential import Collection, col
 from differential.errors import ExpressionError, SchemaError
 from timely import Dataflow
@@ -110,6 +111,20 @@ def test_keys_of_joins_are_those_of_their_owners() -> None:
     assert _plan(o.join(renamed, [(o.id, x.id)])) == _plan(o.join(renamed, {"id": "key"}))
     with pytest.raises(ExpressionError, match="these rows do not have it"):
         o.join(x, c.id)
+
+
+def test_columns_behind_explode_are_those_before() -> None:
+    o, c = inputs()
+    words = o.with_columns(k=dd.functions.split("k", ",")).explode("k")
+    assert words.select(o.id, o.cents).schema.names == ("id", "cents")
+    assert words.join(o, words.id == o.cust).select(words.k, o.k.alias("whole")).schema.names == (
+        "k",
+        "whole",
+    )
+    with pytest.raises(ExpressionError, match="computed it anew"):
+        words.select(o.k)
+    joined = o.join(c, o.cust == c.id).with_columns(name=dd.functions.split("name", ","))
+    assert _plan(joined.explode("name").select(c.k)) == _plan(joined.explode("name").select(k=col.k_right))
 
 
 def test_columns_in_the_body_of_a_loop_are_those_of_its_collections() -> None:
