@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Generic, NoReturn, Self, TypeAlias, TypeVar
 
 from timely.user_code.call_site import call_site
@@ -71,7 +71,10 @@ class GroupOperators(WindowOperators):
         key_exprs = [_labelled(one) for key in keys for one in _keys(key)]
         owned = [one for one in key_exprs if isinstance(one, OwnedColumn)]
         if any(name_of(one, "group_by", self) != one.name for one in owned):
-            return self._with_names_of(owned).group_by(*key_exprs, balance=balance, **named)
+            source = self._with_names_of(owned)
+            grouped = source.group_by(*key_exprs, balance=balance, **named)
+            displaced = frozenset(name_of(one, "group_by", source) for one in owned) & set(self.schema.names)
+            return replace(grouped, _replaced=grouped._replaced | displaced)
         key_exprs = [one.name if isinstance(one, OwnedColumn) else one for one in key_exprs]
         computed = {one.name: one.expr for one in key_exprs if isinstance(one, Aliased)}
         source = self.with_columns(**computed, **named) if computed or named else self
@@ -220,7 +223,7 @@ class Grouped(GroupSpellings[C], Generic[C]):
     collection: C
     keys: tuple[str, ...]
     _replaced: frozenset[str] = frozenset()
-    """Computed keys that took the place of a column of the same name."""
+    """Keys that took the place of a column of the same name: computed ones, and columns of an owner."""
     _balance: Balance | None = None
     """The units among which groups are divided."""
 
@@ -268,14 +271,20 @@ class Grouped(GroupSpellings[C], Generic[C]):
                     f"agg({name}={aggregate.describe()}) needs all values of its group in one place; leave "
                     "out balance= in group_by, or this aggregate"
                 )
-            for column in sorted(aggregate.columns & self._replaced):
-                raise SchemaError(
-                    f"agg({name}={aggregate.describe()}): {column!r} is a key here, computed in place of the "
-                    "column of that name. Give the key another name in group_by"
-                )
+            named = requested[name]
+            assert isinstance(named, Aggregate)
+            self._check_not_replaced(f"agg({name}={named.describe()})", named.columns)
         add = self.collection.plan.add
         answers = aggregated(add, self.collection.node, self.keys, computed, self._balance)
         return self.collection.with_node(answers if self.keys else always_one_row(add, answers, computed))
+
+    def _check_not_replaced(self, written: str, columns: Set[str]) -> None:
+        for column in sorted(columns & self._replaced):
+            raise SchemaError(
+                f"{written} ({call_site()}): {column!r} is a key here, in place of another column of that "
+                "name. Give the key another name in group_by, as in key.alias('other_name'), or write the "
+                "column of its collection, as in rows.x"
+            )
 
     def _with_texts(self, requested: Mapping[str, Aggregate | SqlExpr]) -> C:
         """Return `agg` of aggregates and of texts; a text is computed of the aggregates that it has."""
@@ -356,7 +365,10 @@ class Grouped(GroupSpellings[C], Generic[C]):
     @written_as("order_by(col.x.desc(), 'y')")
     def order_by(self, *by: str | Expr | Ordering) -> Ordered[C]:
         """An order of the rows of each group; follow with `limit(n, offset=…)` or `rank("place")`."""
-        return Ordered(self.collection, self.keys, orderings(by, "order_by"), self._balance)
+        orders = orderings(by, "order_by")
+        for each in orders:
+            self._check_not_replaced(f"order_by({each.describe()})", each.expr.columns())
+        return Ordered(self.collection, self.keys, orders, self._balance)
 
     def reduce(self, function: UserGroupFunction, schema: SchemaSpec) -> C:
         """The rows that `function(key, rows)` returns for each group; the result has the keys, then `schema`.

@@ -127,6 +127,24 @@ def test_columns_behind_explode_are_those_before() -> None:
     assert _plan(joined.explode("name").select(c.k)) == _plan(joined.explode("name").select(k=col.k_right))
 
 
+def test_aggregates_name_no_column_in_whose_place_a_key_is() -> None:
+    o, c = inputs()
+    joined = o.join(c, o.cust == c.id)
+    by_key = joined.group_by(c.id)
+    assert _plan(by_key.agg(s=dd.sum(o.id))) == _plan(
+        joined.rename({"id": "id'", "id_right": "id"}).group_by("id").agg(s=dd.sum("id'"))
+    )
+    assert by_key.agg(m=dd.max(c.id), s=dd.sum("cents")).schema.names == ("id", "m", "s")
+    for refused in (
+        lambda: by_key.agg(s=dd.sum("id")),
+        lambda: by_key.agg({"id": "sum"}),
+        lambda: by_key.agg(dd.expr("sum(id) AS s")),
+        lambda: by_key.order_by(col.id.desc()),
+    ):
+        with pytest.raises(SchemaError, match="'id' is a key here, in place of another column"):
+            refused()
+
+
 def test_columns_in_the_body_of_a_loop_are_those_of_its_collections() -> None:
     flow = Dataflow("query")
     edges, roots = dd.input(flow, "edges", "src: int, dst: int"), dd.input(flow, "roots", "at: int")
