@@ -14,7 +14,7 @@ from timely.user_code.spellings import called_as
 from ..columns.column_types import TypeSpec
 from ..columns.schema import Schema
 from ..errors import ExpressionError, SchemaError
-from ..expressions.expression import Aliased, Expr, ExprLike, as_condition, as_expr, col
+from ..expressions.expression import Aliased, ColumnRef, Expr, ExprLike, as_condition, as_expr, col
 from ..expressions.functions.refusals import check_no_bool
 from ..expressions.nulls import not_null_where
 from ..expressions.pending import OwnedColumn, SqlExpr, label_of, over_rows
@@ -69,31 +69,23 @@ class RowOperators(Handle):
         Lists of names are taken, too, and "*" stands for all columns. Rust: `map`. LINQ: `Select`.
         """
         chosen: dict[str, Expr] = {}
+        listed: dict[str, Expr] = {}
         for column in _flat(columns):
             if isinstance(column, str) and column == "*" and "*" not in self.schema:
                 chosen.update({name: col(name) for name in self.schema.names})
                 continue
-            if isinstance(column, Aliased):
-                chosen[column.name] = column.expr
-                continue
-            reference = col(column) if isinstance(column, str) else column
-            if isinstance(reference, OwnedColumn):
-                if reference.name in chosen and chosen[reference.name] is not reference:
-                    raise SchemaError(
-                        f"select ({reference.site}): two columns are called {reference.name!r}: write "
-                        f"{reference!r}.alias('other_name')"
-                    )
-                chosen[reference.name] = reference
-                continue
-            if isinstance(reference, SqlExpr):
-                chosen[label_of(reference)] = reference
-                continue
-            names = [column] if isinstance(column, str) else sorted(reference.columns())
-            if len(names) != 1 or (not isinstance(column, str) and repr(reference) != repr(col(names[0]))):
-                raise SchemaError(f"select: {reference!r} needs a name: write select(name={reference!r})")
-            chosen[names[0]] = reference
+            name, expr = _selected(column)
+            if name in listed and not self._is_same(listed[name], expr):
+                raise SchemaError(
+                    f"select ({call_site()}): two columns are called {name!r}: write "
+                    f"{listed[name]!r}.alias('other_name')"
+                )
+            chosen[name] = listed[name] = expr
         chosen.update({name: self._expr_of("select", name, value) for name, value in named.items()})
         return self.with_node(Select(self.node, tuple(chosen.items())))
+
+    def _is_same(self, one: Expr, other: Expr) -> bool:
+        return over_rows(one, self.node).equals(over_rows(other, self.node))
 
     def with_columns(self, *columns: Aliased | Iterable[Aliased], **named: ExprLike) -> Self:
         """All columns, those named here replaced or added at the end: `with_columns(degree=col.n + 1)`, or
@@ -326,6 +318,19 @@ class NullOperators(Offered, Generic[R]):
     ) -> R:
         """The same as `fill_null`."""
         return self._collection.fill_null(value, subset)
+
+
+def _selected(column: _Name) -> tuple[str, Expr]:
+    """Return the name of a column that `select` takes, and what it is."""
+    if isinstance(column, str):
+        return column, col(column)
+    if isinstance(column, Aliased):
+        return column.name, column.expr
+    if isinstance(column, OwnedColumn | ColumnRef):
+        return column.name, column
+    if isinstance(column, SqlExpr):
+        return label_of(column), column
+    raise SchemaError(f"select: {column!r} needs a name: write select(name={column!r})")
 
 
 def _flat(columns: Iterable[object]) -> Iterable[_Name]:

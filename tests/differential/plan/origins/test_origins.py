@@ -177,6 +177,8 @@ def test_columns_with_names_of_methods_are_written_as_items() -> None:
         (lambda o, c: o.join(c, "id", "left", suffix="_c").select(c.id), "these rows do not have it"),
         (lambda o, c: o.join(o, o.id == o.cust), r"ambiguous: it is id and id_right (.|\n)* a\.id == b\.id"),
         (lambda o, c: o.join(c, o.cust == c.id).select(o.id, c.id), "two columns are called 'id'"),
+        (lambda o, c: o.join(c, o.cust == c.id).select(c.id, "id"), "two columns are called 'id'"),
+        (lambda o, c: o.select("id", o.cents.alias("id")), "two columns are called 'id'"),
         (lambda o, c: o.join(c, col.id == col.id), r"both sides have a column 'id'.*Write on='id'"),
         (lambda o, c: o.join(c, o.cust + c.id), r"is int\?, and no condition"),
         (lambda o, c: o.join(c, o.cust == c.id, where=o.cents > 1), "write where= as a part of it"),
