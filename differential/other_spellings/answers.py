@@ -60,6 +60,9 @@ def meant(name: object, names: Sequence[str]) -> str:
         return " For all columns write select('*'), for all rows dd.count()."
     if name == "window" and {"window_start", "window_end"} <= set(names):
         return " Spark's window is two columns here: 'window_start' and 'window_end'."
+    side, _, column = name.partition(".") if isinstance(name, str) else ("", "", "")
+    if column in names and side.isidentifier():
+        return f" The column of a side is {side}.{column}, where {side} = rows.alias({side!r})."
     return like(name, names).removeprefix(".")
 
 

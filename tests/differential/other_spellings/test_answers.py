@@ -46,5 +46,7 @@ def test_a_column_that_is_not_there_is_answered_with_one_like_it_wherever_it_is_
         with pytest.raises(TimelyError, match="no column 'usr'.*Did you mean 'user'"):
             query()
     assert meant(7, ["user"]) == meant("entirely", ["user"]) == ""
+    assert meant("a.id", ["id", "k"]) == " The column of a side is a.id, where a = rows.alias('a')."
+    assert meant("a.id", ["k"]) == meant(".id", ["k"]) == ""
     assert meant("K", ["x", "k"]) == " Did you mean 'k'?", "as Spark would take it"
     assert meant("USR", ["user", "Usr"]) == " Did you mean 'Usr'?", "what is equal but for capitals is nearer"
