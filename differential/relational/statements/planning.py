@@ -34,7 +34,7 @@ from .steps import (
     Subscribe,
     UpdateRows,
 )
-from .tables import assigned, constant_rows, declared_columns, defaults_of, listed_columns
+from .tables import assigned, constant_rows, declaration_of, declared_columns, defaults_of, listed_columns
 
 __all__ = ["planned", "query_of_view"]
 
@@ -206,11 +206,7 @@ class _ScriptReader:
                 raise piece.text.error(
                     tree.this, f"the column {column.name} is {column.type}: declare it, and INSERT the query"
                 )
-        columns = []
-        for each in schema:
-            label = exp.to_identifier(each.name, quoted=True).sql(dialect=piece.text.dialect)
-            columns.append(f"{label} {each.type.not_null()}{'' if each.type.nullable else ' not null'}")
-        written = f"create table {name} ({', '.join(columns)})"
+        written = declaration_of(name, schema, piece.text.dialect)
         note = note_of("table", piece.text.dialect, written)
         entry = CatalogueEntry(name.lower(), name, "table", schema, note=note)
         self._catalogue.entries[entry.key] = entry
@@ -241,7 +237,7 @@ class _ScriptReader:
         query = read_relation(text, body, self._catalogue)
         if not isinstance(target, exp.Schema):
             return query
-        labels = [each.name for each in children_of(target, "expressions")]
+        labels = [_label_of(text, each) for each in children_of(target, "expressions")]
         if len(labels) != len(query.columns) or len({each.lower() for each in labels}) != len(labels):
             raise text.error(target, f"{name} has {len(query.columns)} columns: give each a name of its own")
         columns = tuple((label, expr) for label, (_, expr) in zip(labels, query.columns, strict=True))
@@ -416,3 +412,18 @@ def _parts(node: exp.Expression) -> list[str]:
 def _readable(entry: CatalogueEntry) -> str:
     """Return the name under which queries read an entry."""
     return entry.key if entry.kind == "export" else entry.name
+
+
+def _label_of(text: SqlText, node: exp.Expression) -> str:
+    """Return the name that CREATE VIEW, or CREATE TABLE AS, gives a column of its query."""
+    comments = [
+        isinstance(each.args.get("kind"), exp.CommentColumnConstraint)
+        for each in children_of(node, "constraints")
+    ]
+    is_name = isinstance(node, exp.Identifier | exp.ColumnDef) and node.args.get("kind") is None
+    if not is_name or not all(comments):
+        raise text.error(
+            node,
+            f"{text.written(node)}: the query says the types: give the column a name only, and CAST there",
+        )
+    return node.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
+from typing import Final
 
 import pyarrow as pa
 from sqlglot import exp
@@ -26,7 +27,7 @@ from ..reading.expressions.types import column_type
 from ..reading.expressions.values import Value, as_type
 from ..reading.texts import SqlText, children_of
 
-__all__ = ["assigned", "constant_rows", "declared_columns", "defaults_of", "listed_columns"]
+__all__ = ["assigned", "constant_rows", "declaration_of", "declared_columns", "defaults_of", "listed_columns"]
 
 
 def declared_columns(text: SqlText, schema: exp.Expression) -> tuple[Schema, tuple[str, ...]]:
@@ -50,6 +51,8 @@ def declared_columns(text: SqlText, schema: exp.Expression) -> tuple[Schema, tup
                 keys.append(each.name)
             elif isinstance(kind, exp.DefaultColumnConstraint):
                 text.parts_of(kind, "this")
+                if any(name == each.name for name, _ in defaults):
+                    raise text.error(each, f"the column {each.name} has two DEFAULTs")
                 defaults.append((each.name, kind.this))
             elif not isinstance(kind, exp.NotNullColumnConstraint):
                 raise text.error(
@@ -89,6 +92,30 @@ def declared_columns(text: SqlText, schema: exp.Expression) -> tuple[Schema, tup
     for name, node in defaults:
         _default(text, node, name, declared[name].type)
     return declared, tuple(own_keys)
+
+
+_FLOAT_DIGITS: Final = 15
+"""Digits of a decimal for which a float of it is the same, whoever makes it."""
+
+_WRITTEN: Final = {
+    "int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "string": "TEXT", "bytes": "VARBINARY",
+    "timestamp": "TIMESTAMPTZ", "date": "DATE", "any": "ARRAY<BIGINT>",
+}  # fmt: skip
+"""A type of SQL for each kind of columns."""
+
+
+def declaration_of(name: str, schema: Schema, dialect: str) -> str:
+    """Return the CREATE TABLE of a table with these columns."""
+
+    def quoted(label: str) -> str:
+        return exp.to_identifier(label, quoted=True).sql(dialect=dialect)
+
+    columns = []
+    for each in schema:
+        type_ = exp.DataType.build(_WRITTEN.get(each.type.kind, str(each.type.not_null())))
+        not_null = "" if each.type.nullable else " NOT NULL"
+        columns.append(f"{quoted(each.name)} {type_.sql(dialect=dialect)}{not_null}")
+    return f"CREATE TABLE {quoted(name)} ({', '.join(columns)})"
 
 
 @lru_cache(maxsize=256)
@@ -191,6 +218,9 @@ def _plain(value: Value, typed: Value, type_: ColumnType) -> LiteralValue | None
     exact = {("int", "float"), ("int", "decimal"), ("decimal", "decimal")}
     if isinstance(value.expr, LiteralValue) and (value.type.kind, type_.kind) in exact:
         return value.expr if value.type.scale <= type_.scale or type_.kind == "float" else None
+    if isinstance(value.expr, LiteralValue) and isinstance(value.expr.value, Decimal):
+        if type_.kind == "float" and value.type.precision <= _FLOAT_DIGITS:
+            return LiteralValue(float(value.expr.value), type_.not_null())
     return None
 
 

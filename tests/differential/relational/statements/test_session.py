@@ -97,11 +97,13 @@ def test_tables_of_a_query_and_values_by_default(shop: timely.Cluster) -> None:
         (Decimal("-60.00"),), (Decimal("7.00"),), (Decimal("241.00"),)
     ]  # fmt: skip
     assert rows(shop, "show create table copy") == [
-        ("create table copy (`customer` string not null, `2 x` decimal(12, 2))",)
+        ("CREATE TABLE `copy` (`customer` STRING NOT NULL, `2 x` DECIMAL(12, 2))",)
     ]
     with pytest.raises(dd.RowError, match="<sql>:1:30. divides by zero"):
         shop.sql("create table other as select id / 0 as x from orders")
     assert "other" not in shop.flows().values()
+    shop.sql("create table f (x double default -0.5, y double); insert into f (y) values (0.1), (2)")
+    assert rows(shop, "select * from f order by y") == [(-0.5, 0.1), (-0.5, 2.0)]
     shop.sql("""
         create table d (id int primary key, a int not null default 3, b decimal(9, 1) default 2, s string
             default ':a; its', day date default date '2024-01-02', z int default :z);
@@ -111,6 +113,28 @@ def test_tables_of_a_query_and_values_by_default(shop: timely.Cluster) -> None:
     assert rows(shop, "select * from d order by id") == [(1, 3, *row), (2, 3, *row), (11, 7, *row)]
     with pytest.raises(dd.SqlError, match="the column a is NOT NULL"):
         shop.sql("insert into d (id, a) values (3, null)")
+
+
+def test_tables_of_a_query_take_more_rows_in_each_dialect(cluster: timely.Cluster) -> None:
+    cluster.sql("""
+        create table all_types (i bigint, s string not null, d decimal(10, 2), t timestamp, day date,
+            f double, b boolean, y binary, l array<int>);
+        insert into all_types (i, s, d, t, day, f, b) values (1, 'a', 1.5, timestamp '2024-01-02 03:04:05',
+            date '2024-01-02', 0.5, true)
+    """)  # fmt: skip
+    (row,) = rows(cluster, "select * from all_types")
+    for dialect, mark in (("spark", "`"), ("postgres", '"'), ("duckdb", '"')):
+        name = f"{mark}order by {dialect}{mark}"
+        cluster.sql(f"create table {name} as select * from all_types", dialect=dialect)
+        cluster.sql(f"insert into {name} select * from all_types", dialect=dialect)
+        cluster.sql(f"insert into {name} (s) values ('b')", dialect=dialect)
+        text = f"select * from `order by {dialect}` order by s"
+        three = rows(cluster, text)
+        assert three == [row, row, (None, "b", *([None] * 7))]
+        ((statement,),) = rows(cluster, f"show create table `order by {dialect}`")
+        cluster.sql(f"drop table `order by {dialect}`")
+        cluster.sql(f"{statement}; insert into {name} select * from all_types", dialect=dialect)
+        assert rows(cluster, text) == [row]
 
 
 def test_views_are_replaced_and_what_reads_them_is_made_again(shop: timely.Cluster) -> None:
