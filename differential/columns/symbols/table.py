@@ -147,7 +147,7 @@ class SymbolTable:
         return len(self._values) + len(self._cold)
 
     def __contains__(self, word: int) -> bool:
-        return word in self._values or self._cold_value(word) is not None
+        return word in self._values or self._is_cold(word) or word in self._values
 
     def intern(self, values: Sequence[object]) -> Int64s:
         """Return the words of `values` (int64[n]), entering new ones.
@@ -418,8 +418,15 @@ class SymbolTable:
             self._bytes = sum(map(getsizeof, rest.values()))
         SPILL.besides = self._bytes + _ENTRY_BYTES * len(rest)
 
+    def _is_cold(self, word: int) -> bool:
+        """Return True if the value of a word is in files, and not only its dead bytes."""
+        if not self._cold.bytes:
+            return False
+        _, (is_live,) = self._cold.read(np.array([word], np.int64))
+        return is_live
+
     def _cold_value(self, word: int) -> str | bytes | None:
-        """Return a value that is in files."""
+        """Return a value that is, or was, in files."""
         if not self._cold.bytes:
             return None
         (text,) = self._cold.texts(np.array([word], np.int64))

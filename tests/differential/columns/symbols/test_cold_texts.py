@@ -154,6 +154,31 @@ def test_values_that_come_once_more_stay_in_their_files_and_one_that_comes_often
 
 
 @pytest.mark.usefixtures("in_files")
+@pytest.mark.parametrize("entry", ["intern", "learn"])
+def test_a_forgotten_value_that_comes_again_is_there_for_good(
+    entry: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its bytes stay in a file for some time, where they are dead."""
+    monkeypatch.setattr("differential.columns.symbols.table._SHARE", 1 << 40)
+    table, values = SymbolTable(), [(number, "packed") for number in range(60)]
+    words = table.intern(values)
+    live = table.marking()
+    live.add(words[1:])
+    assert int(words[0]) in table and table.forget(live) == 1
+    assert int(words[0]) not in table and len(table) == 59
+    if entry == "intern":
+        assert table.intern_one(values[0]) == words[0]
+    else:
+        table.learn(SymbolEntries((int(words[0]),), (pack(values[0]),)), 1)
+    assert int(words[0]) in table and len(table) == 60
+    table.check_invariants()
+    live = table.marking()
+    live.add(words[:9])
+    assert table.forget(live) == 51  # the file is written anew without the dead
+    assert table.lookup(words[:9]) == values[:9]
+
+
+@pytest.mark.usefixtures("in_files")
 def test_two_values_of_one_word_are_found_in_files_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("differential.columns.symbols.table._SHARE", 1 << 40)
     table = SymbolTable(lambda payload: 7 if payload[-1:] in b"xy" else symbol_word(payload))
