@@ -52,6 +52,20 @@ def test_a_table_is_small_or_large_by_its_own_bytes_and_not_by_what_it_is_a_slic
         assert is_large(part, 1) == (part.nbytes > whole.nbytes // 2)
 
 
+@pytest.mark.parametrize("values", [pa.array(range(1_000)), pa.array(["a text of some length"] * 1_000)])
+def test_memory_that_chunks_or_columns_share_counts_for_each_of_them(
+    values: pa.Array, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request has it several times."""
+    one = pa.table({"n": values})
+    monkeypatch.setattr(appending, "POSTED_BYTES_MAX", 2 * one.nbytes)
+    monkeypatch.setattr(appending, "APPEND_BYTES_MAX", 10 * one.nbytes)
+    for count in (1, 2, 3, 10, 11, 40):
+        for table in (pa.concat_tables([one] * count), pa.table({f"c{at}": values for at in range(count)})):
+            assert is_small(table, 1) == (count <= 2)
+            assert is_large(table, 1) == (count > 10)
+
+
 class Orders:
     """An input that takes all rows but "fails"."""
 
