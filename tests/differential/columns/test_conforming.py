@@ -41,6 +41,8 @@ def test_cast_is_done_once_for_a_table_that_has_been_made_to_conform() -> None:
     table = pa.table({"b": [1, 2], "a": pa.array([3, 4], pa.int8())})
     conformed = schema.conform(table)
     assert conformed is not table and schema.conform(conformed) is conformed
+    again = schema.conform(table)
+    assert again is not table and again.equals(conformed)
     assert schema.encode(conformed).tolist() == schema.encode(table).tolist() == [[3, 4], [1, 2]]
     with pytest.raises(SchemaError, match="'a'"):
         schema.conform(pa.table({"a": [None, 1], "b": [1, 2]}))

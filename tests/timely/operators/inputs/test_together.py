@@ -226,6 +226,26 @@ def test_behind_so_many_epochs_others_wait_for_the_next_activation_however_they_
     assert handle.held_epoch is None
 
 
+def test_what_has_entered_before_a_pause_does_not_wait_for_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The right to enter goes on to the epoch behind it."""
+    monkeypatch.setattr(codecs, "FOLDED_ROWS_MIN", 5)
+    dataflow = Dataflow("flow")
+    dd.input(dataflow, "rows", "k: int").output("out")
+    entrance = Entrance(dataflow.freeze().codes[0])
+    handle = InputHandle("rows", entrance, TableIn(Schema.of("k: int"), "rows"))
+    for epoch, counts in enumerate([(1, 2), (3,), (2, 5, 1), (4,)]):
+        for count in counts:
+            table = pa.table({"k": range(count)})
+            handle.append_all(epoch, handle.encode(table, 1, handle.epoch_word(epoch)))
+    handle.seal(3)
+    steps = []
+    for room in (2, 9, 9):
+        entrance.room = room
+        handle.let_rows_in()
+        steps.append((handle.held_epoch, entrance.entered.total()))
+    assert steps == [(2, 6), (2, 13), (4, 18)], "no more words, a folded batch, the end"
+
+
 def _joined_with_itself(flow: Dataflow) -> None:
     rows = dd.input(flow, "rows", "k: int, v: int")
     rows.join(rows.select(k=dd.col.k, w=dd.col.v), on="k").output("pairs")
