@@ -39,10 +39,10 @@ def test_cast_what_loses_nothing(declared: str, array: pa.Array, words: list[int
 def test_cast_is_done_once_for_a_table_that_has_been_made_to_conform() -> None:
     schema = Schema.of("a: int, b: int")
     table = pa.table({"b": [1, 2], "a": pa.array([3, 4], pa.int8())})
-    conformed = schema.conform(table)
+    for _ in range(2):
+        conformed = schema.conform(table)
+        assert conformed.schema.names == ["a", "b"]
     assert conformed is not table and schema.conform(conformed) is conformed
-    again = schema.conform(table)
-    assert again is not table and again.equals(conformed)
     assert schema.encode(conformed).tolist() == schema.encode(table).tolist() == [[3, 4], [1, 2]]
     with pytest.raises(SchemaError, match="'a'"):
         schema.conform(pa.table({"a": [None, 1], "b": [1, 2]}))
