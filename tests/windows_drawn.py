@@ -16,7 +16,7 @@ from differential.collections.in_order.windows import Windowed, WindowFunction
 from differential.expressions.expression import Ordering
 from differential.operators.reducing.window_parts import WindowKind
 
-COLUMNS = "k: int, t: int?, v: int?, w: float, note: string"
+COLUMNS = "k: int, t: int?, v: int?, w: float, note: string?"
 NAMES = ("k", "t", "v", "w", "note")
 
 Frame = tuple[str, int | None, int | None]

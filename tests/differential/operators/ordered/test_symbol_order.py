@@ -60,3 +60,4 @@ def test_values_that_begin_alike_differ_in_place_or_if_they_are_short_in_rank_al
     assert ranks(words, table).tolist() == [2, 1, 0]
     short = beginnings(table.intern(["a", "a\0"]), table)
     assert (short[:, 0] == short[:, 1]).all()
+    assert ranks(np.array([0, words[0], 0, words[1]]), table).tolist() == [0, 1, 0, 0], "null has no value"

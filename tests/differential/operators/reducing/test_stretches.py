@@ -32,7 +32,7 @@ Line = tuple[int, int, int, int, int]
 
 BY = st.builds(By, st.sampled_from(["t", "v", "w", "note"]), st.booleans(), st.booleans())
 LONG = "a text that begins as others do, for more than one word: "
-TEXTS = ["a", "a\0", "a\0\0", "", "b", *(LONG + letter for letter in "abcdefghijkl")]
+TEXTS = [None, "a", "a\0", "a\0\0", "", "b", *(LONG + letter for letter in "abcdefghijkl")]
 """Some that words do not put in order: these end in zeros, and places of long ones are used up."""
 
 
