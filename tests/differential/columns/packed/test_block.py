@@ -10,7 +10,8 @@ from reference.words import Row, as_words, rows_of
 from strategies_words import rows
 from words_seen import Seen
 
-from differential.columns.packed.block import Block, PackedColumn
+from differential.columns.packed.block import Block, PackedColumn, reserve, reserved_bytes
+from differential.kernels.rows.memory import HEADER
 from timely.dictionaries import Mark
 
 
@@ -66,6 +67,16 @@ def test_a_column_takes_as_many_bytes_as_its_values_need_and_none_if_they_are_th
     number = np.arange(rows_many)
     wide = Block(np.stack([number << 20, number, np.full_like(number, -7), np.ones_like(number)]))
     assert wide.bytes <= (8 + 2) * rows_many + 4096
+
+
+@pytest.mark.parametrize("low", [0, -(2**63), -5])
+def test_columns_are_as_wide_as_the_distance_of_their_bounds(low: int) -> None:
+    for bits in range(64 if low == -(2**63) else 63):
+        width = next(width for width in (0, 1, 2, 3, 4, 8) if bits <= 8 * width)
+        ranges = np.array([[low, low + 2**bits - 1]])
+        line, _ = reserve(3, ranges)
+        assert line[HEADER + 1 :].tolist() == [width, 0 if width == 8 else low]
+        assert 3 * width < reserved_bytes(3, ranges) <= 3 * width + 64 + 8
 
 
 @given(rows(2, wide=True).filter(len), st.lists(st.integers(-1, 3), max_size=6))
