@@ -25,10 +25,13 @@ def test_it_serves_a_cluster_until_an_interrupt_and_says_who_stands_still_and_wh
         flow = cluster.install(word_count)
         flow.input("lines").insert(["a b a"])
         flow.seal(wait=True)
+        # Where this process ignores the signal, as one in the background does, its child would, too.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
         program = subprocess.Popen(
             [sys.executable, "-m", "timely.console", cluster.addresses[0], "--listen", "127.0.0.1:0"],
             cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
+        signal.signal(signal.SIGINT, before)
         try:
             assert program.stdout is not None
             visitor = Visitor(program.stdout.readline().strip())
