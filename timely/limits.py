@@ -111,6 +111,9 @@ LIVE_ROWS_MAX: Final = 1_000_000
 """Rows of an output that a live table, of a notebook or of a console, keeps, to have the first of them in any
 order."""
 
+LIVE_BYTES_MAX: Final = 256 * MIB
+"""The size of these rows."""
+
 LIVE_SHOWN_ROWS_MAX: Final = 1_000
 """Rows that a live table shows."""
 
@@ -507,9 +510,6 @@ CONSOLE_QUERY_SECONDS_MAX: Final = 60.0
 CONSOLE_CALLS_MAX: Final = 8
 """Calls to workers that pages of a console have under way, beside the one that asks for numbers."""
 
-LIVE_BYTES_MAX: Final = 256 * MIB
-"""The size of the rows of an output that a console shows live: it keeps a copy of them."""
-
 LIVE_OUTPUTS_COUNT_MAX: Final = 8
 """Outputs that pages of one console show live at one time."""
 
@@ -517,7 +517,7 @@ SHOWN_ROWS_MAX: Final = 200
 """Rows of a table on a page of a console; a filter chooses which."""
 
 CELL_CHARS_MAX: Final = 300
-"""Characters of one cell there; how many there are stands behind them."""
+"""Characters of one cell, of a page or in a notebook; how many there are stands behind them."""
 
 assert COPIED_BYTES_MAX <= APPEND_BYTES_MAX, "pieces of a table are sent without copying"
 assert 4 * PIECE_BYTES_MAX <= FRAME_BYTES_MAX, "a piece of an output fits a frame although its texts are long"

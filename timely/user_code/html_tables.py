@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import Final, Protocol
 
+from ..limits import CELL_CHARS_MAX
+
 __all__ = [
-    "CELL_CHARACTERS_MAX",
     "ROWS_SHOWN_MAX",
     "ShownText",
     "cell_text",
@@ -20,7 +21,6 @@ __all__ = [
 ]
 
 ROWS_SHOWN_MAX: Final = 20
-CELL_CHARACTERS_MAX: Final = 200
 _TEXT_CHARACTERS_MAX: Final = 100_000
 _STYLE: Final = "text-align:left;white-space:pre-wrap;vertical-align:top"
 
@@ -78,9 +78,19 @@ def _type(kind: str) -> str:
 
 
 def cell_text(value: object) -> str:
-    """Return a value as the text of a cell: of a long one its beginning."""
-    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-    return text if len(text) <= CELL_CHARACTERS_MAX else f"{text[: CELL_CHARACTERS_MAX - 1]}…"
+    """Return a value as the text of a cell: of a long one its beginning, and how long it is."""
+    match value:
+        case None:
+            text = "null"
+        case bool():
+            text = str(value).lower()
+        case bytes():
+            text = value.hex(" ")
+        case _:
+            text = str(value)
+    if len(text) <= CELL_CHARS_MAX:
+        return text
+    return f"{text[:CELL_CHARS_MAX]} … ({len(text):,} characters)"
 
 
 def html_or_text(thing: object, draw: Callable[[], str]) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
 import html.parser
 from typing import NoReturn
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from timely.limits import CELL_CHARS_MAX
 from timely.user_code.html_tables import (
-    CELL_CHARACTERS_MAX,
     ShownText,
     cell_text,
     html_or_text,
@@ -62,8 +63,18 @@ def _lines(text: str) -> str:
 def test_tables_and_cells_are_cut() -> None:
     page = html_table("many", [("n", "int")], [(n,) for n in range(50)])
     assert len(Reader(page).cells) == 20
-    assert len(cell_text("x" * 2**20)) == CELL_CHARACTERS_MAX
-    assert [cell_text(value) for value in (None, True, 1.5, b"a")] == ["null", "true", "1.5", "b'a'"]
+    assert cell_text("é" * 1_000_000) == "é" * CELL_CHARS_MAX + " … (1,000,000 characters)"
+    assert cell_text("é" * CELL_CHARS_MAX) == "é" * CELL_CHARS_MAX
+
+
+def test_a_cell_has_all_digits_and_bytes_in_hexadecimal() -> None:
+    values = (2**63 - 1, 0.1, True, None, "x", b"\x01\xab", [1, "a"], datetime.date(2026, 1, 2))
+    assert [cell_text(value) for value in values] == [
+        "9223372036854775807", "0.1", "true", "null", "x", "01 ab", "[1, 'a']", "2026-01-02",
+    ]  # fmt: skip
+
+
+def test_a_text_is_cut() -> None:
     assert len(html_text("x" * 2**20)) < 101_000
 
 

@@ -14,10 +14,11 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
-from ...errors import ForgottenError, MisuseError, PeerError, RestartedError, TimelyError, WaitTimeoutError
-from ...limits import LIVE_ROWS_MAX, LIVE_SENT_BYTES_MAX
+from ...errors import ForgottenError, PeerError, RestartedError, TimelyError, WaitTimeoutError
+from ...limits import LIVE_SENT_BYTES_MAX
 from ...wire.arrow import int64_array
-from .live_rows import Frame, LiveRows, RowOrder, too_large
+from .first_rows import check_size
+from .live_rows import Frame, LiveRows, RowOrder
 
 __all__ = ["Followed", "LiveFeed"]
 
@@ -134,8 +135,7 @@ class LiveFeed:
         """Take the collection as it is, once an epoch is complete that has an answer."""
         while not self._is_closed:
             if self._output.complete_before() > 0:
-                if (count := self._output.rows_kept()) > LIVE_ROWS_MAX:
-                    raise MisuseError(too_large(count))
+                check_size(self._output.rows_kept())
                 try:
                     first = self._output.follow(snapshot=True, empty=False, timeout=_SNAPSHOT_SECONDS)
                     epoch, table = next(first, (-1, None))
@@ -168,7 +168,7 @@ class LiveFeed:
 
     def _fail(self, error: Exception) -> None:
         if not self._is_closed:
-            self._show({**self._rows.frame(), "error": _line(error)})
+            self._show({**self._rows.frame(), "note": "", "error": _line(error)})
 
     def _wait(self, seconds: float) -> None:
         self._woken.wait(seconds)

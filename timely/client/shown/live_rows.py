@@ -6,20 +6,17 @@ All rows are kept as one Arrow table: whichever row leaves the first ones, the n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from itertools import count
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from ...errors import MisuseError
-from ...limits import LIVE_CELLS_COUNT_MAX, LIVE_ROWS_MAX, LIVE_SHOWN_ROWS_MAX
-from ...user_code.html_tables import cell_text
-from ...wire.arrow import pc, stored
-from ..tables import summed, with_values
-from .pictures import columns_of
+from ...limits import LIVE_CELLS_COUNT_MAX, LIVE_SHOWN_ROWS_MAX
+from ...wire.arrow import pc
+from .first_rows import cells_of, first_rows, merged_rows, shown_columns, summed_changes
 
-__all__ = ["Frame", "LiveRows", "RowOrder", "too_large"]
+__all__ = ["Frame", "LiveRows", "RowOrder"]
 
 Frame = Mapping[str, object]
 """What a live table shows at one moment; see `LiveRows.frame`."""
@@ -56,10 +53,7 @@ class LiveRows:
         if not 1 <= shown <= LIVE_SHOWN_ROWS_MAX:
             raise MisuseError(f"live shows 1 to {LIVE_SHOWN_ROWS_MAX:,} rows, not {shown!r:.80}")
         self._names = names
-        self._columns = [
-            [name, kind, pa.types.is_integer(field.type) or _is_fractional(field.type)]
-            for (name, kind), field in zip(columns_of(schema), schema, strict=True)
-        ]
+        self._columns = [list(column) for column in shown_columns(schema)]
         self._shown = max(1, min(shown, LIVE_CELLS_COUNT_MAX // max(1, len(names))))
         self._keys = [names.index(name) for name in key or names[:1]]
         self.order = order or RowOrder(names[0] if names else "")
@@ -71,8 +65,9 @@ class LiveRows:
 
     def begin(self, rows: pa.Table, epoch: int) -> None:
         """Begin with a collection, in the columns of the output, `epoch` and `diff`."""
-        self._rows = self._checked(_without_epoch(rows))
+        self._rows = None
         self._before, self._changed, self.epoch = {}, None, epoch
+        self._rows = merged_rows(None, summed_changes(rows))
 
     def change(self, changes: pa.Table) -> None:
         """Take in changes, in the same columns. Raise `MisuseError` if there are too many rows then."""
@@ -80,9 +75,10 @@ class LiveRows:
         if changes.num_rows == 0:
             return
         self.epoch = max(self.epoch, int(pc.max(changes.column("epoch")).as_py()))
-        table = _without_epoch(changes)
+        table = summed_changes(changes)
         self._changed = (self._changed or set()) | self._keys_of(table)
-        self._rows = self._checked(summed(pa.concat_tables([self._rows, table])))
+        rows, self._rows = self._rows, None  # there are none if they become too many
+        self._rows = merged_rows(rows, table)
 
     def sort(self, order: RowOrder) -> bool:
         """Sort by another column; return False if there is no such column."""
@@ -136,63 +132,27 @@ class LiveRows:
         table = self._in_order(self._rows)
         total = int(pc.sum(pc.max_element_wise(self._rows.column("diff"), 0)).as_py() or 0)
         rows: list[_Cells] = []
-        for cells, diff in zip(self._cells(table), table.column("diff").to_pylist(), strict=True):
+        for cells, diff in zip(
+            _texts(table.select(self._names)), table.column("diff").to_pylist(), strict=True
+        ):
             rows += [cells] * min(max(0, diff), self._shown - len(rows))
         is_negative = self._rows.num_rows and pc.min(self._rows.column("diff")).as_py() < 0
         return rows, total, "some rows are there a negative number of times" if is_negative else ""
 
     def _in_order(self, rows: pa.Table) -> pa.Table:
         """Return the first rows in order."""
+        if not self._names:
+            return rows
         direction = "descending" if self.order.descending else "ascending"
         others = [(name, "ascending") for name in self._names if name != self.order.column]
-        for keys in ([(self.order.column, direction), *others], [(self.order.column, direction)]):
-            # Arrow sorts neither lists nor nested values; then by fewer columns, or as they come.
-            with suppress(pa.ArrowException, TypeError):
-                first = pc.select_k_unstable(rows, k=self._shown, sort_keys=keys)
-                return rows.take(first)
-            with suppress(pa.ArrowException, TypeError):
-                return rows.sort_by(keys).slice(0, self._shown)
-        return rows.slice(0, self._shown)
+        return first_rows(rows, self._shown, [(self.order.column, direction), *others])
 
     def _keys_of(self, table: pa.Table) -> set[_Cells]:
         """Return the keys of rows, as texts: cells that look the same are not told apart."""
         if not self._names:
             return {()}
-        columns = with_values(table.select([self._names[at] for at in self._keys])).columns
-        return set(zip(*([cell_text(value) for value in _values(each)] for each in columns), strict=True))
-
-    def _cells(self, table: pa.Table) -> list[_Cells]:
-        columns = with_values(table.select(self._names)).columns
-        texts = [[cell_text(value) for value in _values(column)] for column in columns]
-        return list(zip(*texts, strict=True)) if texts else [()] * table.num_rows
-
-    def _checked(self, rows: pa.Table) -> pa.Table:
-        if rows.num_rows > LIVE_ROWS_MAX:
-            self._rows = None
-            raise MisuseError(too_large(rows.num_rows))
-        return rows
+        return set(_texts(table.select([self._names[at] for at in self._keys])))
 
 
-def too_large(rows: int) -> str:
-    """Return the message about an output with too many rows for a live table."""
-    return (
-        f"a live table keeps {LIVE_ROWS_MAX:,} rows at most, and the output has about {rows:,}: let another "
-        "output have the first of them, by order_by(…).limit(…), or counts and sums of groups"
-    )
-
-
-def _without_epoch(table: pa.Table) -> pa.Table:
-    """Return rows of all epochs together, with values in the form in which Arrow sorts and compares them."""
-    return summed(stored(table).drop_columns(["epoch"]))
-
-
-def _values(column: pa.ChunkedArray) -> list[object]:
-    try:
-        values: list[object] = column.to_pylist()
-    except (OverflowError, ValueError):  # Python has no such time
-        values = column.cast(pa.string()).to_pylist()
-    return values
-
-
-def _is_fractional(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_floating(type_) or pa.types.is_decimal(type_))
+def _texts(table: pa.Table) -> list[_Cells]:
+    return [tuple("null" if cell is None else cell for cell in cells) for cells in cells_of(table)]

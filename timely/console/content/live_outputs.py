@@ -3,7 +3,8 @@
 The thread asks for complete epochs, and takes all changes since the last answer at once. So what it costs
 goes by the answers, not by the changes: at 100,000 of them a second it merges 25,000 rows four times. It
 takes no position in the output: it holds nothing back, and if another client has let workers forget what it
-has not read yet, it begins again with a snapshot.
+has not read yet, it begins again with a snapshot. `timely/client/shown/first_rows.py` says why live tables of
+notebooks have a position.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ import pyarrow as pa
 
 from ...client.cluster import Cluster
 from ...client.reading import FlowOutput
-from ...client.tables import summed
+from ...client.shown.first_rows import check_size, merged_rows, summed_changes
 from ...errors import ForgottenError, MisuseError, TimelyError
-from ...limits import LIVE_BYTES_MAX, LIVE_OUTPUTS_COUNT_MAX, LIVE_ROWS_MAX
+from ...limits import LIVE_OUTPUTS_COUNT_MAX
 from ...operators.capture import FOREVER
-from .cells import cell
+from ...user_code.html_tables import cell_text
 from .lookers import Lookers, packed
 from .views import TableView, shown
 
@@ -119,40 +120,29 @@ class LiveOutput:
 
     def _read_rows(self, output: FlowOutput) -> None:
         began = time.monotonic()
-        if (rows := output.rows_kept()) > LIVE_ROWS_MAX:
-            self._rows = self._rows._replace(table=None)
-            raise _too_large(f"about {rows:,} rows")
-        table, position = _snapshot(output)
-        while not self._is_over.is_set():
-            if table.num_rows > LIVE_ROWS_MAX or table.nbytes > LIVE_BYTES_MAX:
-                self._rows = self._rows._replace(table=None)
-                raise _too_large(f"{table.num_rows:,} rows in {table.nbytes >> 20:,} MiB")
+        try:
+            check_size(output.rows_kept())
+            table, position = _snapshot(output)
             self._tell(_Rows(0, table, position - 1, 0.0, ""))
             while not self._is_over.is_set():
                 self._rest(began)
                 asked, began = began, time.monotonic()
                 complete = output.complete_before()
-                if complete >= FOREVER or complete <= position:
-                    if self._rows.changes:
-                        self._tell(self._rows._replace(changes=0.0))
-                    if complete >= FOREVER:
-                        break
-                    continue
-                changes = output.changes(position, complete, timeout=_WAIT_SECONDS)
-                position = complete
-                count = int(np.abs(changes.column("diff").to_numpy()).sum())
-                changes = changes.drop_columns(["epoch"])
-                table = summed(pa.concat_tables([table, changes.select(table.column_names)]))
-                if table.num_rows > LIVE_ROWS_MAX or table.nbytes > LIVE_BYTES_MAX:
-                    break
-                rate = count / max(began - asked, 1e-3)
-                self._tell(_Rows(0, table, position - 1, rate, ""))
-            else:
-                return
-            if complete >= FOREVER:
-                table, position = _snapshot(output)
-                self._tell(_Rows(0, table, position - 1, 0.0, ""))
-                self._is_over.wait()
+                if position < complete < FOREVER:
+                    changes = output.changes(position, complete, timeout=_WAIT_SECONDS)
+                    position = complete
+                    table = merged_rows(table, summed_changes(changes))
+                    count = int(np.abs(changes.column("diff").to_numpy()).sum())
+                    self._tell(_Rows(0, table, position - 1, count / max(began - asked, 1e-3), ""))
+                elif complete >= FOREVER:
+                    table, position = _snapshot(output)
+                    self._tell(_Rows(0, table, position - 1, 0.0, ""))
+                    self._is_over.wait()
+                elif self._rows.changes:
+                    self._tell(self._rows._replace(changes=0.0))
+        except MisuseError:
+            self._rows = self._rows._replace(table=None)
+            raise
 
     def _read_records(self, output: FlowOutput) -> None:
         records: list[tuple[int, str]] = []
@@ -163,7 +153,7 @@ class LiveOutput:
             complete = _behind_last(output)
             new = output.changes(start, complete, timeout=_WAIT_SECONDS) if complete > start else []
             assert isinstance(new, list)
-            records += [(epoch, cell(record) or "None") for epoch, record in new[-_RECORDS_MAX:]]
+            records += [(epoch, cell_text(record)) for epoch, record in new[-_RECORDS_MAX:]]
             del records[:-_RECORDS_MAX]
             if complete > start or is_first or self._rows.changes:
                 rate = 0.0 if is_first else len(new) / max(began - asked, 1e-3)
@@ -181,13 +171,6 @@ class LiveOutput:
         with self._lock:
             self._rows = rows._replace(version=self._rows.version + 1)
         self.lookers.wake()
-
-
-def _too_large(what: str) -> MisuseError:
-    return MisuseError(
-        f"the output has {what}, and a page shows up to {LIVE_ROWS_MAX:,} live, in {LIVE_BYTES_MAX >> 20} "
-        "MiB: ask for a part of them by SQL, or put a filter in front of an output of its own"
-    )
 
 
 def _behind_last(output: FlowOutput) -> int:
@@ -214,7 +197,7 @@ def _snapshot(output: FlowOutput) -> tuple[pa.Table, int]:
         table = output.snapshot(as_of=complete - 1, timeout=_WAIT_SECONDS)
     table = table.replace_schema_metadata(None)
     ones = pa.array(np.ones(table.num_rows, np.int64))
-    return summed(table.append_column("diff", ones)), complete
+    return merged_rows(None, summed_changes(table.append_column("diff", ones))), complete
 
 
 class LiveOutputs:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from ...client.shown.first_rows import first_rows
 from ...limits import SHOWN_ROWS_MAX
 from .cells import columns_of, rows_of
 from .told import Json
@@ -64,20 +65,9 @@ def _filtered(table: pa.Table, wanted: str) -> pa.Table:
 
 
 def _first(table: pa.Table, view: TableView) -> pa.Table:
-    """Return the first rows in the order of a view. A column that Arrow cannot sort by counts not."""
-    import pyarrow.compute as pc
-
-    if not table.num_rows or not table.num_columns:
-        return table
-    names = list(table.column_names)
+    """Return the first rows in the order of a view."""
+    names = table.column_names
     order = "descending" if view.is_descending else "ascending"
     keys = [(view.sort, order)] if view.sort in names else []
     rest = [(name, order if not keys else "ascending") for name in names if name != view.sort]
-    for sort_keys in (keys + rest, keys, rest[:1]):
-        if not sort_keys or len({name for name, _ in sort_keys}) != len(sort_keys):
-            continue
-        with suppress(pa.ArrowException):
-            if table.num_rows <= SHOWN_ROWS_MAX:
-                return table.take(pc.sort_indices(table, sort_keys=sort_keys))
-            return table.take(pc.select_k_unstable(table, k=SHOWN_ROWS_MAX, sort_keys=sort_keys))
-    return table.slice(0, SHOWN_ROWS_MAX)
+    return first_rows(table, SHOWN_ROWS_MAX, keys + rest)

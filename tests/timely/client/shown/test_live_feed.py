@@ -13,7 +13,7 @@ from house import ROOT
 import differential as dd
 import timely
 from timely.client.reading import FlowOutput
-from timely.client.shown import live_feed
+from timely.client.shown import first_rows
 from timely.client.shown.live_feed import LiveFeed
 from timely.client.shown.live_rows import Frame, LiveRows, RowOrder
 
@@ -114,7 +114,7 @@ def test_an_epoch_without_an_answer_is_shown_and_the_next_one_follows() -> None:
 
 
 def test_too_many_rows_are_refused_before_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_feed, "LIVE_ROWS_MAX", 3)
+    monkeypatch.setattr(first_rows, "LIVE_ROWS_MAX", 3)
     with timely.connect(embedded=True) as cluster:
         flow = cluster.install(counts)
         flow.input("rows").insert([(n,) for n in range(9)])
@@ -123,6 +123,7 @@ def test_too_many_rows_are_refused_before_they_are_read(monkeypatch: pytest.Monk
         table.ended()
         assert "the output has about 9" in str(table.frames[-1]["error"])
         assert "MisuseError" in str(table.frames[-1]["error"]) and table.frames[-1]["rows"] == []
+        assert table.frames[-1]["note"] == "", "an epoch is complete"
 
 
 def test_a_wait_in_vain_does_not_wait_for_a_live_table() -> None:

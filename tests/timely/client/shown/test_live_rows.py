@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from timely.client.shown import live_rows
+from timely.client.shown import first_rows
 from timely.client.shown.live_rows import LiveRows, RowOrder
 from timely.errors import MisuseError
 from timely.limits import LIVE_CELLS_COUNT_MAX, LIVE_SHOWN_ROWS_MAX
@@ -137,9 +137,9 @@ def test_limits_of_rows_and_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     data = {f"c{n}": list(range(500)) for n in range(200)}
     rows.begin(pa.table({**data, "epoch": [0] * 500, "diff": [1] * 500}), 0)
     assert len(shown(rows)) * 200 <= LIVE_CELLS_COUNT_MAX
-    monkeypatch.setattr(live_rows, "LIVE_ROWS_MAX", 2)
+    monkeypatch.setattr(first_rows, "LIVE_ROWS_MAX", 2)
     small = LiveRows(SCHEMA, 5)
     small.begin(table([((1, "a"), 1), ((2, "b"), 1)], 0), 0)
-    with pytest.raises(MisuseError, match="keeps 2 rows at most"):
+    with pytest.raises(MisuseError, match="about 3 rows.* keeps 2 rows in 256 MiB at most"):
         small.change(table([((3, "c"), 1)], 1))
     assert shown(small) == []

@@ -37,7 +37,7 @@ def told(output: LiveOutput, view: TableView = TableView()) -> dict[str, object]
     return value
 
 
-def rows_of(output: LiveOutput) -> Counter[tuple[str, ...]]:
+def rows_of(output: LiveOutput) -> Counter[tuple[str | None, ...]]:
     shown = told(output)
     assert isinstance(shown["rows"], list)
     return Counter(map(tuple, shown["rows"]))
@@ -111,7 +111,7 @@ def test_a_hundred_thousand_changes_a_second_are_merged_in_few_steps(cluster: ti
 def test_an_output_that_is_too_large_is_said_to_be(
     cluster: timely.Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("timely.console.content.live_outputs.LIVE_ROWS_MAX", 5)
+    monkeypatch.setattr("timely.client.shown.first_rows.LIVE_ROWS_MAX", 5)
     flow = cluster.install(keyed)
     output = LiveOutput(lambda: cluster, flow.index, "rows")
     try:
@@ -171,6 +171,28 @@ def test_an_output_that_cannot_be_shown_is_asked_for_a_fifth_of_the_time(
     finally:
         output.close()
     assert asked[2] - asked[1] > 5 * 0.4 - 0.05
+
+
+def values_of_any_type(dataflow: timely.Dataflow) -> None:
+    dd.input(dataflow, "rows", "key: int, value: any?").output("rows")
+
+
+def test_values_of_any_type_are_shown_and_change(cluster: timely.Cluster) -> None:
+    flow = cluster.install(values_of_any_type)
+    output = LiveOutput(lambda: cluster, flow.index, "rows")
+    try:
+        flow.input("rows").insert([(1, {"a": 1}), (2, [1, "x"])])
+        flow.seal(wait=True)
+        until(lambda: rows_of(output) == Counter([("1", "{'a': 1}"), ("2", "(1, 'x')")]))
+        flow.input("rows").insert([(3, None), (4, 1.5)])
+        flow.input("rows").remove([(1, {"a": 1})])
+        flow.seal(wait=True)
+        until(lambda: rows_of(output) == Counter([("2", "(1, 'x')"), ("3", None), ("4", "1.5")]))
+        assert [column["type"] for column in told(output)["columns"]] == ["int64", "any?"]  # type: ignore[attr-defined]
+        assert told(output, TableView("value"))["total"] == 3
+    finally:
+        output.close()
+        flow.uninstall()
 
 
 def test_only_what_pages_look_at_now_stays_packed(cluster: timely.Cluster) -> None:
