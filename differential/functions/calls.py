@@ -135,8 +135,10 @@ def _as_sql(name: str, place: int, argument: object) -> str | None:
     match value:
         case bool():
             return "true" if value else "false"
-        case int() | Decimal():
+        case int():
             return str(value)
+        case Decimal() if value.is_finite():
+            return f"{value:f}"  # 1E+3 is a float in SQL
         case str():
             escaped = value.replace("\\", "\\\\").replace("'", "\\'")
             return f"'{escaped}'"

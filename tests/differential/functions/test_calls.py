@@ -6,6 +6,7 @@ The results are those of Spark: tests/spark/functions/test_functions_as_pyspark.
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 
 import pytest
 
@@ -47,6 +48,15 @@ def test_columns_without_a_name_are_called_as_in_pyspark() -> None:
     assert totals.schema.names == ("s", "sum(x)", "count(1)", "count(DISTINCT f)", "collect_list(d)")
 
 
+def test_constants_are_the_values_that_they_were() -> None:
+    rows = _rows()
+    text = "it's \\n"
+    assert repr(text) in rows.select(y=F.concat("s", F.lit(text))).explain()
+    assert rows.select(F.concat("s", F.lit("-"))).schema.names == ("concat(s, -)",)
+    price = rows.select(y=F.coalesce(F.lit(Decimal("1E+3")), F.lit(Decimal("2.50"))))
+    assert price.schema["y"].type.kind == "decimal"
+
+
 def test_every_name_is_a_function_and_is_listed() -> None:
     for name in dir(F):
         assert callable(getattr(F, name)), name
@@ -63,6 +73,7 @@ def test_every_name_is_a_function_and_is_listed() -> None:
         (lambda rows: F.uper("s"), "Did you mean 'upper'"),
         (lambda rows: F.regexp_replace("s", col.s, "x"), r"F.regexp_replace\(…, col.s\) .*F.lit\('a'\)"),
         (lambda rows: F.regexp_replace("s"), r"F.regexp_replace .* takes 3 or more arguments, not 1"),
+        (lambda rows: F.lpad("s", 5, "x", "y"), r"F.lpad .* takes [23].* arguments, not 4"),
         (lambda rows: F.date_format("d", "QQQQQ"), r"F.date_format .*'QQQQQ' in the format"),
         (lambda rows: rows.select(F.upper("nothing")), "there is no column 'nothing'"),
         (lambda rows: rows.select(F.upper("tags")), r"F.upper\(tags\) .*array"),
