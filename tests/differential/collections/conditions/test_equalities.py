@@ -31,7 +31,8 @@ def test_equalities_of_two_sides_and_of_one() -> None:
     assert not found.is_null_safe
     safe = equality_between(col.a.eq_null_safe(col.d), left, right)
     assert safe is not None and safe.is_null_safe
-    for other in (col.a == col.b, col.a == 1, col.a < col.c, col.a + col.c == col.d, lit(True)):
+    alike = (col.a == col.d).fill_null(False) | (col.b == 1)
+    for other in (alike, col.a == col.b, col.a == 1, col.a < col.c, col.a + col.c == col.d, lit(True)):
         assert equality_between(other, left, right) is None
 
 

@@ -40,6 +40,10 @@ CONDITIONS: dict[str, tuple[Callable[[Collection, Collection], object], _Test]] 
         lambda a, b: a.k.eqNullSafe(b.k) & (a.k == b.k),
         lambda x, y: _equal(x[1], y[1]),
     ),
+    "null equals null in one of two keys": (
+        lambda a, b: a.id.eqNullSafe(b.id) & (a.f == b.k),
+        lambda x, y: x[0] == y[0] and _equal(x[3], y[1]),
+    ),
     "a key in two conditions": (
         lambda a, b: (a.id + 1 == b.id) & (b.id > a.k),
         lambda x, y: int(str(x[0])) + 1 == y[0] and x[1] is not None and int(str(y[0])) > int(str(x[1])),
@@ -127,7 +131,8 @@ def test_names_of_the_right_that_are_taken_get_others() -> None:
     a, b = dd.input(dataflow, "a", "k: int"), dd.input(dataflow, "b", "k: int, k_right: int")
     assert a.join(b, a.k == b.k).schema.names == ("k", "k_right2", "k_right")
     assert a.join(b, a.k == b.k, suffix="_b").schema.names == ("k", "k_b", "k_right")
-    c = dd.input(dataflow, "c", "k: int")
+    c, d = dd.input(dataflow, "c", "k: int"), dd.input(dataflow, "d", "k: int, k2: int")
+    assert d.join(d.filter(d.k > 1), d.k < d.k2, suffix="2").schema.names == ("k", "k2", "k22", "k222")
     chained = a.join(b, a.k == b.k).join(c, a.k == c.k)
     assert chained.select(c.k.alias("x"), b.k.alias("y"), a.k).schema.names == ("x", "y", "k")
 

@@ -55,6 +55,14 @@ def _plan(rows: Collection) -> bytes:
         ),
         (lambda o: o.withColumn("y", o.cents * 2), lambda o: o.with_columns(y=col.cents * 2)),
         (lambda o: o.drop_nulls(o.cust).select(o.cust), lambda o: o.drop_nulls("cust").select("cust")),
+        (
+            lambda o: o.select("id", copy=col.id).select(o.id),
+            lambda o: o.select("id", copy=col.id).select("id"),
+        ),
+        (
+            lambda o: o.select(a=col.id, b=col.id).select(o.id),
+            lambda o: o.select(a=col.id, b=col.id).select(id=col.a),
+        ),
         (lambda o: o.concat(o).select(o.id), lambda o: o.concat(o).select("id")),
         (lambda o: o.drop_duplicates(o.k), lambda o: o.drop_duplicates("k")),
         (lambda o: o.fill_null(0, subset=[o.cust]), lambda o: o.fill_null(0, subset=["cust"])),
@@ -121,6 +129,8 @@ def test_columns_behind_explode_are_those_before() -> None:
         "k",
         "whole",
     )
+    again = words.join(o, words.id == o.cust)
+    assert _plan(again.select(o.id)) == _plan(again.select(id=col.id_right)), "that side is the owner itself"
     with pytest.raises(ExpressionError, match="computed it anew"):
         words.select(o.k)
     joined = o.join(c, o.cust == c.id).with_columns(name=dd.functions.split("name", ","))
@@ -173,6 +183,9 @@ def test_columns_with_names_of_methods_are_written_as_items() -> None:
         (lambda o, c: o.filter(c.name == "a"), r"rows\.name \(.*test_origins.py:\d+\) is a column of \(id:"),
         (lambda o, c: o.groupBy("k").agg(n=dd.count(c.name)), "these rows do not have it"),
         (lambda o, c: o.withColumn("cents", o.cents + 1).select(o.cents), "computed it anew"),
+        (lambda o, c: o.select(cents=o.cents.cast("float")).select(o.cents), "computed it anew"),
+        (lambda o, c: o.join(c, "id", "outer", suffix="_c").select(o.id), "these rows do not have it"),
+        (lambda o, c: o.join(c, "id", "right", suffix="_c").select(o.id), "these rows do not have it"),
         (lambda o, c: o.select("id").filter(o.cents > 1), "has left the column out"),
         (lambda o, c: o.join(c, "id", "left", suffix="_c").select(c.id), "these rows do not have it"),
         (lambda o, c: o.join(o, o.id == o.cust), r"ambiguous: it is id and id_right (.|\n)* a\.id == b\.id"),

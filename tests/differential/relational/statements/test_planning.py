@@ -48,6 +48,8 @@ WRONG = {
     "create table n (a int, primary key (b))": "1:",
     "create table n (diff int)": "1:",
     "create table n (a int default 'x')": "1:31: the column a: 'x' is no int",
+    "create table n (a decimal(5, 2) default 1.255)": "1:41: DEFAULT of the column a is a constant",
+    "create table n (a double default 0.12345678901234567)": "1:34: DEFAULT of the column a is a constant",
     "create table n (a int default nope)": "1:31: there is no column nope",
     "create table n (a int default 1 + 1)": "1:31: DEFAULT of the column a is a constant",
     "create table n (a int default (select 1))": "1:",

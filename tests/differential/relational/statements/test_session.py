@@ -102,8 +102,13 @@ def test_tables_of_a_query_and_values_by_default(shop: timely.Cluster) -> None:
     with pytest.raises(dd.RowError, match="<sql>:1:30. divides by zero"):
         shop.sql("create table other as select id / 0 as x from orders")
     assert "other" not in shop.flows().values()
-    shop.sql("create table f (x double default -0.5, y double); insert into f (y) values (0.1), (2)")
-    assert rows(shop, "select * from f order by y") == [(-0.5, 0.1), (-0.5, 2.0)]
+    shop.sql(
+        "create table f (x double default -0.5, y double, z decimal(5, 2) default 1.5); "
+        "insert into f (y) values (0.1), (2); insert into f values (1, 3, 1.255)"
+    )
+    assert rows(shop, "select * from f order by y") == [
+        (-0.5, 0.1, Decimal("1.50")), (-0.5, 2.0, Decimal("1.50")), (1.0, 3.0, Decimal("1.26"))
+    ]  # fmt: skip
     shop.sql("""
         create table d (id int primary key, a int not null default 3, b decimal(9, 1) default 2, s string
             default ':a; its', day date default date '2024-01-02', z int default :z);
