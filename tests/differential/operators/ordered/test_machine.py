@@ -105,11 +105,10 @@ def test_texts_of_rows_that_are_turned_round_are_in_use(of_order: bool, rows: in
     order = WindowOrder(schema, 1, (SortDirection(),), 1 << 62, functions=calls, frame=frame)
     assert order.is_turned
     machine = FirstMachine(order, 1 << 62)
-    symbol = SYMBOLS.intern_one("a text")
+    low, symbol, high = sorted(SYMBOLS.intern(["a text", "another one", "a third one"]).tolist())
     words = np.zeros((5, rows), np.int64)
-    words[1], words[2], words[-1] = symbol if of_order else np.arange(rows), np.arange(rows), 1
-    if not of_order:
-        words[2] = symbol
+    words[1], words[2], words[-1] = np.arange(rows), np.arange(rows), 1
+    words[1 if of_order else 2] = np.resize([symbol, low, high], rows)
     machine.recv(0, [words])
     for frontier in ([], [9]):  # while they wait, and once they are in the trace
         marking = InUse(symbol)
