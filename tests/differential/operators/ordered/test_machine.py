@@ -98,7 +98,7 @@ class InUse:
 
 
 @pytest.mark.parametrize("of_order", [True, False])
-@pytest.mark.parametrize("rows", [1, 400])
+@pytest.mark.parametrize("rows", [1, 4_000])
 def test_texts_of_rows_that_are_turned_round_are_in_use(of_order: bool, rows: int) -> None:
     schema = Schema.of("k: int, s: string, x: int" if of_order else "k: int, x: int, s: string")
     calls, frame = ((WindowPart("count"), None),), Frame("rows", 0, None)

@@ -55,6 +55,7 @@ EDGES = [0, 1, -1, -2, *(sign * ((1 << 61) + more) for sign in (1, -1) for more 
     "array",
     [
         pa.array([*EDGES, (1 << 63) - 1, -(1 << 63)], pa.int64()),
+        pa.array([(1 << 61) - 1, 1 << 63, (1 << 64) - 1], pa.uint64()),
         pa.array([0.0, -0.0, float("inf"), float("-inf"), float("nan"), 5e-324, 1e308, *map(float, EDGES)]),
         pa.array(["", *("x" * length for length in (7, 8, 9, 1_023, 1_024, 1_025, 5_000))]),
         pa.array(["a", None, "b", "a"]).dictionary_encode(),
