@@ -39,7 +39,9 @@ def test_a_column_that_arrow_cannot_sort_by_counts_not(name: str, count: int) ->
     assert first_rows(table, count, both[:1]).column("n").to_pylist() == [2, 3, 1][:count]
 
 
-@pytest.mark.parametrize("kind", [pa.bool_(), pa.decimal128(21, 1), pa.date32(), pa.time64("us"), pa.binary()])
+@pytest.mark.parametrize(
+    "kind", [pa.bool_(), pa.decimal128(21, 1), pa.date32(), pa.time64("us"), pa.binary()]
+)
 def test_columns_of_all_kinds_sort_also_if_there_are_more_rows_than_are_shown(kind: pa.DataType) -> None:
     column = pa.array([True, False] * 5 if pa.types.is_boolean(kind) else [7, 3] * 5)
     if pa.types.is_binary(kind):
