@@ -147,6 +147,7 @@ class SymbolTable:
         return len(self._values) + len(self._cold)
 
     def __contains__(self, word: int) -> bool:
+        # The second look: another thread may move the value back from files in between.
         return word in self._values or self._is_cold(word) or word in self._values
 
     def intern(self, values: Sequence[object]) -> Int64s:
