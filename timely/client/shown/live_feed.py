@@ -10,6 +10,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from time import monotonic
 from typing import Final, Protocol
 
 import pyarrow as pa
@@ -24,6 +25,9 @@ __all__ = ["Followed", "LiveFeed"]
 
 _LOOK_SECONDS: Final = 0.1
 """How long the thread waits until it asks again."""
+_REST: Final = 4
+"""Times as long as it took to merge and show an answer it waits at least: with a million rows that takes a
+second, in the kernel of the user."""
 _SNAPSHOT_SECONDS: Final = 1.0
 
 
@@ -119,13 +123,15 @@ class LiveFeed:
             self._begin()
             while not self._is_closed:
                 changes, error = self._changes()
+                began = monotonic()  # embedded workers work in that call: it is not to be rare
                 self._rows.change(changes)
                 order, self._order = self._order, None
                 is_sorted = order is not None and self._rows.sort(order)
+                pause = 0.0
                 if changes.num_rows or is_sorted or error != self._error:
                     self._error = error
-                    self._wait(self._show_rows())
-                self._wait(_LOOK_SECONDS)
+                    pause = self._show_rows()
+                self._wait(max(pause + _LOOK_SECONDS, _REST * (monotonic() - began)))
         except (ForgottenError, RestartedError):
             self._wait(_LOOK_SECONDS)
             return False

@@ -155,8 +155,8 @@ class _Answers:
         return await self._sent(lambda: packed(asks()), "application/json")
 
     async def _sent(self, asks: Callable[[], bytes], content_type: str) -> Response:
-        """Return the bytes that a call to the workers answers. Each call has a thread, of which there are 40
-        for all that the console does, so few of them may wait for workers.
+        """Return the bytes that a call to the workers answers. Each call takes one of the 40 threads that the
+        console has for all it does, so few calls may wait for workers.
         """
         if self._calls >= CONSOLE_CALLS_MAX:
             return _error(_BUSY, 503)

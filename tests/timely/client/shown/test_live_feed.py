@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+import pyarrow as pa
 import pytest
 from failing_flows import divides
 from house import ROOT
@@ -124,6 +125,51 @@ def test_too_many_rows_are_refused_before_they_are_read(monkeypatch: pytest.Monk
         assert "the output has about 9" in str(table.frames[-1]["error"])
         assert "MisuseError" in str(table.frames[-1]["error"]) and table.frames[-1]["rows"] == []
         assert table.frames[-1]["note"] == "", "an epoch is complete"
+
+
+class Changing:
+    """An output that has a change in each answer."""
+
+    has_ended = False
+
+    def __init__(self) -> None:
+        self.asked: list[float] = []
+
+    def complete_before(self) -> int:
+        return 1
+
+    def rows_kept(self) -> int:
+        return 0
+
+    def follow(
+        self, *, snapshot: bool = False, empty: bool = True, timeout: float | None = None
+    ) -> Iterator[tuple[int, pa.Table | timely.TimelyError]]:
+        yield 0, pa.table({"k": [1], "epoch": [0], "diff": [1]})
+
+    def changes_nowait(self) -> pa.Table:
+        self.asked.append(time.monotonic())
+        return pa.table({"k": [1], "epoch": [len(self.asked)], "diff": [1]})
+
+    def leave(self) -> None:
+        pass
+
+
+class SlowRows(LiveRows):
+    def change(self, changes: pa.Table) -> None:
+        time.sleep(0.2)
+        super().change(changes)
+
+
+def test_the_thread_merges_and_shows_for_a_fifth_of_the_time() -> None:
+    output = Changing()
+    feed = LiveFeed(output, SlowRows(pa.schema([("k", pa.int64())]), 5), lambda frame: None)
+    feed.start()
+    until = time.monotonic() + SECONDS
+    while len(output.asked) < 3:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    feed.close()
+    assert output.asked[2] - output.asked[1] > 5 * 0.2 - 0.05
 
 
 def test_a_wait_in_vain_does_not_wait_for_a_live_table() -> None:
