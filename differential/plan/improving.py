@@ -20,6 +20,7 @@ from .rules.columns import needed_columns, with_needed_only
 from .rules.filters import push_filter
 from .rules.first_rows import first_rows
 from .rules.loop_results import consolidated_result, joined_results
+from .rules.many_terms import many_terms_summed
 from .rules.sets import drop_distinct
 
 __all__ = ["Improved", "improve"]
@@ -65,6 +66,7 @@ def improve(
     if improved.fired["rows between bounds"]:
         _everywhere(improved, "filter pushed", push_filter, add, sites)  # bounds are not null
         _prune(improved, add, sites, whole)
+    _sum_many_terms(improved, add, sites)
     return improved
 
 
@@ -140,6 +142,21 @@ def _bound_rows(improved: Improved, add: _Add, sites: Callable[[Node], Sequence[
 
     improved.roots = rewrite(improved.roots, visit)
     improved.fired += Counter()
+
+
+def _sum_many_terms(improved: Improved, add: _Add, sites: Callable[[Node], Sequence[CallSite]]) -> None:
+    counts = Counter(child.digest for node in beneath(improved.roots) for child in node.children)
+    terms: dict[bytes, int] = {}
+
+    def visit(node: Node, children: tuple[Node, ...]) -> Node:
+        rewritten = node.with_children(children)
+        summed = many_terms_summed(rewritten, terms, lambda: counts[node.digest])
+        if summed is None:
+            return add(rewritten, sites(node))
+        improved.fired["many terms summed"] += 1
+        return _added(summed, sites(node), add, sites)
+
+    improved.roots = rewrite(improved.roots, visit)
 
 
 def _added(
