@@ -72,7 +72,8 @@ def _advice(stages: Sequence[StageFigures]) -> Iterator[str]:
     total = sum(stage.busy for stage in stages)
     for stage in stages:
         if stage.skew >= _SKEW_UNEVEN and stage.busy >= max(_SECONDS_WORTH, _SHARE_OF_ALL * total):
-            what = "docs/skew.md says what helps"
+            what = "docs/skew_joins.md says what helps"
             if stage.name.startswith("join"):
-                what = "join(…, balance='auto') may pay: docs/skew.md"
-            yield f"stage {stage.stage} is uneven: one worker took {stage.skew:.2f} of the mean; {what}"
+                what = "join(…, balance='auto') may pay: docs/skew_joins.md"
+            took = f"one worker took {stage.skew:.2f} times the mean of all"
+            yield f"stage {stage.stage} is uneven: {took}; {what}"

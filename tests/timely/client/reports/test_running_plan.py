@@ -55,9 +55,13 @@ def told_by(seconds: float, rows: int, name: str) -> Reply:
         (
             "join on key",
             (0.1, 0.9),
-            "stage 1 is uneven: one worker took 1.80 of the mean; join(…, balance='auto')",
+            "stage 1 is uneven: one worker took 1.80 times the mean of all; join(…, balance='auto')",
         ),
-        ("distinct", (0.0, 0.9), "stage 1 is uneven: one worker took 2.00 of the mean; docs/skew.md"),
+        (
+            "distinct",
+            (0.0, 0.9),
+            "stage 1 is uneven: one worker took 2.00 times the mean of all; docs/skew_joins.md",
+        ),
         ("distinct", (0.4, 0.5), ""),
         ("distinct", (0.0, 0.05), ""),
     ],
