@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ...client.reports.figures import DataflowFigures, StageFigures
+from ...client.reports.figures import DataflowFigures, StageFigures, WorkerFigures
+from ...limits import SPREAD_ROWS_MIN
 
-__all__ = ["Finding", "findings"]
+__all__ = ["Finding", "computing", "findings"]
 
 _BUSY_SHARE: Final = 0.7
 """Of a worker's time: a stage that has more of it holds up all others there."""
@@ -21,6 +22,14 @@ _UNEVEN_SKEW: Final = 1.5
 _UNEVEN_BUSY: Final = 0.2
 """Workers share a stage unevenly if one takes this much longer than their mean, and it matters only if the
 stage has this much of that worker's time."""
+
+_COMPUTING_SHARE: Final = 0.6
+"""Of the time of stages by the clock. If the process had a processor for less of it, times of workers differ
+without a difference of their work: other programs take the processors, or a function waits.
+"""
+
+_UNEVEN_KEPT: Final = 1.5
+"""A worker that keeps so many times the mean number of rows has more rows of the keys, not only more work."""
 
 _WAITING_ROWS: Final = 100_000
 _BEHIND_SECONDS: Final = 1.0
@@ -50,11 +59,14 @@ def findings(
     shares: Sequence[Sequence[StageFigures]],
     inputs: Sequence[Mapping[str, object]],
     outputs: Sequence[Mapping[str, object]],
+    computed: Sequence[float] = (),
 ) -> list[Finding]:
-    """Return what there is to look at, the likeliest cause first. `shares` are the stages of each worker."""
+    """Return what there is to look at, the likeliest cause first. `shares` are the stages of each worker;
+    `computed` is what `computing` returns.
+    """
     return [
         *_of_inputs(inputs),
-        *_of_work(stages, shares),
+        *_of_work(stages, shares, computed),
         *_of_rows(flow, stages),
         *_of_readers(outputs),
     ]
@@ -73,31 +85,76 @@ def _of_inputs(inputs: Sequence[Mapping[str, object]]) -> Iterator[Finding]:
             )
 
 
-def _of_work(stages: Sequence[StageFigures], shares: Sequence[Sequence[StageFigures]]) -> Iterator[Finding]:
+def computing(workers: Sequence[WorkerFigures], stages: Sequence[Sequence[StageFigures]]) -> list[float]:
+    """Return for each worker the share of the time of its stages in which its process had a processor, 1 at
+    most. `stages` are those of each worker, of all dataflows. Workers of one process have one share.
+    """
+    busy: dict[int, float] = {}
+    for worker, share in zip(workers, stages, strict=True):
+        busy[worker.process] = busy.get(worker.process, 0.0) + sum(stage.busy for stage in share)
+    return [min(1.0, worker.cpu / max(busy[worker.process], worker.cpu, 1e-9)) for worker in workers]
+
+
+def _of_work(
+    stages: Sequence[StageFigures], shares: Sequence[Sequence[StageFigures]], computed: Sequence[float]
+) -> Iterator[Finding]:
     for place, stage in sorted(enumerate(stages), key=lambda each: -each[1].busy):
         by_worker = [share[place].busy if place < len(share) else 0.0 for share in shares]
         most = max(by_worker, default=0.0)
-        if len(by_worker) > 1 and most >= _UNEVEN_BUSY and stage.skew >= _UNEVEN_SKEW:
-            worker, share = by_worker.index(most), most / sum(by_worker)
-            what = "A key has most rows, or rows come to one worker only"
-            if stage.name.startswith("join"):
-                what = "A key has most rows: balance='auto' may pay"
-            elif stage.name.startswith("input "):
-                what = "Rows enter at one worker: larger insertions are spread"
+        worker = by_worker.index(most) if by_worker else 0
+        had = computed[worker] if worker < len(computed) else 1.0
+        is_uneven = len(by_worker) > 1 and most >= _UNEVEN_BUSY and stage.skew >= _UNEVEN_SKEW
+        kept = [share[place].kept_rows for share in shares if place < len(share)]
+        if had < _COMPUTING_SHARE and most >= _BUSY_SHARE and not (is_uneven and _keeps_most(kept)):
+            yield Finding(
+                "busy",
+                stage.stage,
+                f"{stage.name} takes {most:.0%} of worker {worker}'s time, but its process has a processor "
+                f"for {had:.0%} of that only",
+                "A function waits (sleep, disk, network), or other programs take the processors.",
+            )
+        elif is_uneven and (had >= _COMPUTING_SHARE or _keeps_most(kept)):
             yield Finding(
                 "uneven",
                 stage.stage,
-                f"{stage.name} takes {most:.0%} of worker {worker}'s time, {share:.0%} of all work in it",
-                f"{what}. docs/skew.md says what helps.",
+                f"{stage.name} takes {most:.0%} of worker {worker}'s time, {most / sum(by_worker):.0%} of "
+                "all work in it",
+                _why_uneven(stage.name, kept),
             )
         elif most >= _BUSY_SHARE:
             yield Finding(
                 "busy",
                 stage.stage,
                 f"{stage.name} takes {most:.0%} of a worker's time",
-                "Look at its line: a Python function for each row? A join that meets very many rows? More "
-                "workers share the work.",
+                f"{_OF_ROWS} “What holds it” names the function that runs."
+                if stage.name.startswith("input ")
+                else "Look at its line: a Python function for each row? A join that meets very many rows? "
+                "More workers share the work.",
             )
+
+
+_OF_ROWS: Final = "What follows an input for each row (map, filter, select) runs in it."
+
+
+def _keeps_most(kept: Sequence[int]) -> bool:
+    """Return True if one worker keeps many more rows than the mean."""
+    return max(kept, default=0) * len(kept) >= _UNEVEN_KEPT * sum(kept) > 0
+
+
+def _why_uneven(name: str, kept: Sequence[int]) -> str:
+    """Return why one worker does most of the work of a stage, and what helps."""
+    if name.startswith("input "):
+        return (
+            f"{_OF_ROWS} “What holds it” names the function that runs. These rows enter at one worker; "
+            f"insertions of {SPREAD_ROWS_MIN:,} rows or more are spread."
+        )
+    what = "One key has most of the work, or few keys have all of it."
+    if _keeps_most(kept):
+        share = f"Worker {kept.index(max(kept))} keeps {max(kept) / sum(kept):.0%} of its rows"
+        what = f"{share}: one key has most of them, or few keys have all."
+    if name.startswith(("join", "group")):
+        what += " balance= spreads such keys."
+    return f"{what} docs/skew_joins.md says what helps."
 
 
 def _of_rows(flow: DataflowFigures, stages: Sequence[StageFigures]) -> Iterator[Finding]:

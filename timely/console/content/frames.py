@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Final
 
 from ...client.reports.figures import DataflowFigures, Figures, StageFigures, Stats, figures
-from .findings import findings
+from .findings import computing, findings
 from .told import Entry, Json, entries, entry, epoch_or_none, number, text, whole
 
 __all__ = ["frame_of", "shape_of", "stage_of"]
@@ -55,12 +55,13 @@ def frame_of(before: Stats, after: Stats, seconds: float, watched_seconds: float
         figures([before[place]] if place < len(before) else [], [worker], seconds)
         for place, worker in enumerate(after)
     ]
+    computed = computing(total.workers, [one.stages for one in by_worker])
     return {
         "seconds": seconds,
         "workers": [asdict(worker) for worker in total.workers],
         "flows": [
             {
-                **_flow(before, after, total, by_worker, flow, seconds),
+                **_flow(before, after, total, by_worker, computed, flow, seconds),
                 "latency": _latency(after, flow.dataflow, watched_seconds),
             }
             for flow in total.dataflows
@@ -73,6 +74,7 @@ def _flow(
     after: Stats,
     total: Figures,
     by_worker: Sequence[Figures],
+    computed: Sequence[float],
     flow: DataflowFigures,
     seconds: float,
 ) -> dict[str, Json]:
@@ -96,7 +98,7 @@ def _flow(
             }
             for each in entries(_first(news), "imports")
         ],
-        "findings": [asdict(each) for each in findings(flow, stages, shares, inputs, outputs)],
+        "findings": [asdict(each) for each in findings(flow, stages, shares, inputs, outputs, computed)],
     }
 
 
