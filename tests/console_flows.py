@@ -54,6 +54,12 @@ def fails(dataflow: timely.Dataflow) -> None:
     dataflow.output("records", dataflow.input("records").stage("raises", Raises))
 
 
+@timely.builder
+def two_inputs(dataflow: timely.Dataflow) -> None:
+    """Waits for the slower of two inputs."""
+    dataflow.output("both", dataflow.input("fast").concat(dataflow.input("slow")))
+
+
 class Naps(timely.Vertex):
     def on_recv(self, edge: int, message: list[object], time_: Timestamp) -> None:
         time.sleep(0.4)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from browsers import Page, opened
-from console_flows import SCRIPT, fails, long_one, naps, network, shop
+from console_flows import SCRIPT, fails, long_one, naps, network, shop, two_inputs
 
 import timely
 from timely.client.reports.figures import figures
@@ -371,6 +371,16 @@ def test_an_input_that_nobody_seals_and_a_reader_that_fell_silent_are_named(show
     output.changes()
     shown.epoch()
     shown.flow.input("orders").insert([(-1, "x", 1)])
+    apart = shown.cluster.install(two_inputs)
+    apart.input("fast").advance_to(7)
+    page.shows("header", "two_inputs: waits for input 'slow': others are 7 epochs ahead")
+    page.shows(
+        ".finding.why", "What holds epoch 0? input 'slow' of", "nobody has sealed it", "console_flows.py"
+    )
+    page.go(f"flow/{apart.index}/why")
+    page.shows(".reasons .first", "input 'slow' of")
+    apart.uninstall()
+    page.go("")
     page.shows(".findings", "1 rows wait at input 'orders': nobody has sealed epoch")
     page.shows(".findings", "a reader of output 'totals' has been silent for")
     output.leave()
@@ -388,9 +398,11 @@ def test_a_slow_function_is_named_with_its_line(shown: Shown) -> None:
         flow.seal()
         time.sleep(0.15)
         findings = page.text(".findings")
-        return "naps:" in page.text("header") and "naps takes" in findings and "What holds epoch" in findings
+        is_late = "naps:" in page.text("header") and "naps takes" in findings
+        return is_late and "console_flows.py" in page.text(".finding.why")
 
     page.until(is_named)
+    assert "a function waits" in page.text(".findings").lower(), "its process sleeps"
     page.click(".finding[href*=graph]")
     page.shows(".side", "naps", "console_flows.py")
     page.shows("header", "dataflows keep up")

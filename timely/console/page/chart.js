@@ -5,6 +5,12 @@ import { shapeOf, state } from "./state.js";
 
 const COLOURS = ["#1c7ed6", "#e8590c", "#2f9e44", "#ae3ec9", "#f08c00", "#0c8599", "#e03131", "#5c5f66"];
 const CURVES_MAX = COLOURS.length;
+const SPAN_SECONDS = 30; // at least: a curve that has just begun stands at the right
+const scheme = matchMedia("(prefers-color-scheme: dark)");
+
+function clock(at) {
+  return new Date(at * 1000).toLocaleTimeString("en-GB");
+}
 
 export function chart(title, of, text) {
   const place = h("div", { class: "plot" });
@@ -25,8 +31,8 @@ export function chart(title, of, text) {
       width, height: 150,
       cursor: { drag: { x: false, y: false } },
       legend: { live: false },
-      scales: { y: { range: (_, __, high) => [0, Math.max(high, 1) * 1.1] } },
-      axes: [{ ...axis, space: 70 }, { ...axis, size: 58, values: (_, ticks) => ticks.map(text) }],
+      scales: { x: { range: (_, low, high) => [Math.min(low, high - SPAN_SECONDS), high] }, y: { range: (_, __, high) => [0, Math.max(high, 1) * 1.1] } },
+      axes: [{ ...axis, space: 70, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 58, values: (_, ticks) => ticks.map(text) }],
       series: [{}, ...indices.map((index, number) => ({
         label: nameOf(shapeOf(index)?.name ?? String(index)), stroke: COLOURS[number], width: 1.5,
         points: { show: false }, spanGaps: false,
@@ -47,7 +53,7 @@ export function chart(title, of, text) {
       const indices = [...state.history.keys()].slice(0, CURVES_MAX);
       if (!indices.length) return;
       const wide = place.clientWidth;
-      const key = `${indices.join(",")} ${wide}`;
+      const key = `${indices.join(",")} ${wide} ${scheme.matches}`;
       if (key !== drawn) {
         drawn = key;
         width = wide;

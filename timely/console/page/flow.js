@@ -1,7 +1,7 @@
 // One dataflow: its graph, what holds it, and the plan that runs.
 
 import { exact, h, nameOf, put, seconds, setText, short, size } from "./format.js";
-import { flowOf, shapeOf, state, verdictOf } from "./state.js";
+import { flowOf, shapeOf, state, verdictOf, whyPath } from "./state.js";
 import { drawFindings } from "./overview.js";
 import { graphPanel } from "./graph.js";
 import { ask } from "./asking.js";
@@ -65,9 +65,9 @@ function whyPanel(index) {
   async function load() {
     if (asking) return;
     asking = true;
-    const chosen = epoch.value === "" ? "" : `&epoch=${encodeURIComponent(epoch.value)}`;
-    const told = await ask(`/why?dataflow=${index}${chosen}`);
+    const told = await ask(whyPath(flowOf(index) ?? { dataflow: index, inputs: [] }, epoch.value));
     asking = false;
+    if (told.epoch !== undefined) epoch.placeholder = String(told.epoch);
     setText(text, told.error ?? told.text.split("\n")[0]);
     put(list, (told.reasons ?? []).map((reason) =>
       h("li", { class: reason.is_first ? "first" : "dim" }, reason.text,

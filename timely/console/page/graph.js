@@ -5,7 +5,8 @@ import { BOX, layout } from "./layout.js";
 import { stagePanel } from "./stage.js";
 import { state } from "./state.js";
 
-const NAME_CHARS = 28;
+const NAME_FONT = '600 12px system-ui, "Segoe UI", Roboto, sans-serif'; // that of .canvas .name
+const LABEL = { width: 54, height: 16 };
 const LOG_SPAN = 4; // powers of ten between the thinnest edge and the widest
 
 /** How each stage is coloured: value, text, and a share from 0 to 1. */
@@ -92,9 +93,9 @@ export function graphPanel(index, stage) {
       s("text", { x: loop.x - loop.width / 2 + 12, y: loop.y - loop.height / 2 + 18 }, `loop ${loop.name}`)));
     rows.edges = edges.map((edge, place) => {
       const points = places.paths[place];
-      const middle = points[points.length >> 1];
+      const at = labelPlace(points, places.boxes);
       const path = s("path", { d: curve(points), class: "edge", "marker-end": "url(#arrow)" });
-      const label = s("text", { x: middle.x + 5, y: middle.y + 4, class: "rate" });
+      const label = s("text", { x: at.x, y: at.y + 4, class: "rate", "text-anchor": at.anchor });
       const title = s("title");
       path.append(title);
       return { ...edge, path, label, title, node: s("g", {}, path, label) };
@@ -115,7 +116,7 @@ export function graphPanel(index, stage) {
       class: "box", transform: `translate(${x - BOX.width / 2} ${y - BOX.height / 2})`, "data-stage": id, tabindex: "0",
       onclick: () => choose(id),
       onkeydown: (event) => { if (event.key === "Enter") choose(id); },
-    }, title, back, heat, s("text", { x: 10, y: 20, class: "name" }, clipped(stage.name, NAME_CHARS)), metric, site, bars);
+    }, title, back, heat, s("text", { x: 10, y: 20, class: "name" }, fitted(stage.name, BOX.width - 20)), metric, site, bars);
     return { node: group, heat, metric, title, stage };
   }
 
@@ -251,6 +252,33 @@ function merged(edges) {
     else all.set(key, { from, to, places: [place] });
   });
   return [...all.values()];
+}
+
+const measure = document.createElement("canvas").getContext("2d");
+
+/** A text that is cut so that it is no wider than so many pixels. */
+function fitted(text, width) {
+  measure.font = NAME_FONT;
+  let end = Math.min(text.length, 80);
+  let short = clipped(text, end);
+  while (end > 1 && measure.measureText(short).width > width) short = clipped(text, (end -= 1));
+  return short;
+}
+
+/** Where the rate of an edge stands: beside its middle, on the side that no box covers. */
+function labelPlace(points, boxes) {
+  const middle = points[points.length >> 1];
+  const places = [
+    { x: middle.x + 5, y: middle.y, anchor: "start" }, { x: middle.x - 5, y: middle.y, anchor: "end" },
+  ];
+  const isFree = ({ x, y, anchor }) => {
+    const centre = x + (anchor === "start" ? LABEL.width : -LABEL.width) / 2;
+    for (const box of boxes.values()) {
+      if (Math.abs(box.x - centre) < (BOX.width + LABEL.width) / 2 && Math.abs(box.y - y) < (BOX.height + LABEL.height) / 2) return false;
+    }
+    return true;
+  };
+  return places.find(isFree) ?? places[0];
 }
 
 function curve(points) {

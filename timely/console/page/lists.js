@@ -84,7 +84,7 @@ export function outputs() {
     { name: "complete before", number: true, text: (r) => (r.complete === null ? "all" : exact(r.complete)),
       value: (r) => r.complete },
     { name: "readers", number: true, text: (r) => String(r.readers.length), value: (r) => r.readers.length },
-    { name: "last reader behind", number: true, title: "complete epochs that it has not read: workers keep them for it",
+    { name: "slowest reader behind", number: true, title: "complete epochs that it has not read: workers keep them for it",
       text: (r) => (r.readers.length ? `${exact(r.behind)} epochs` : "–"), value: (r) => r.behind },
     { name: "silent for", number: true, title: "the reader that was heard of longest ago",
       text: (r) => (r.readers.length ? seconds(r.silent) : "–"), value: (r) => r.silent,

@@ -81,8 +81,8 @@ function headline() {
   if (!state.frame) return ["", "asking the workers …"];
   const flows = state.frame.flows;
   if (!flows.length) return ["", "no dataflow is installed"];
-  const bad = flows.map((flow) => [flow, verdictOf(flow)]).filter(([, each]) => ["late", "stuck"].includes(each.kind));
-  if (!bad.length) return ["good", flows.length === 1 ? "it keeps up" : `all ${flows.length} dataflows keep up`];
+  const bad = flows.map((flow) => [flow, verdictOf(flow)]).filter(([, each]) => ["late", "stuck", "waits"].includes(each.kind));
+  if (!bad.length) return ["good", flows.length === 1 ? `it ${verdictOf(flows[0]).text}` : `all ${flows.length} dataflows keep up`];
   bad.sort(([a], [b]) => b.behind_seconds - a.behind_seconds);
   const [flow, worst] = bad[0];
   const more = bad.length > 1 ? `, and ${bad.length - 1} more` : "";
@@ -95,8 +95,8 @@ function hearing() {
   const told = state.status;
   if (told.state === "answers" && state.frame) {
     const asked = state.frame.asked_seconds;
-    return ["good", `${state.frame.workers.length} worker${state.frame.workers.length === 1 ? "" : "s"}, `
-      + `asked in ${seconds(asked)}`];
+    return ["good", `${state.frame.workers.length} worker${state.frame.workers.length === 1 ? "" : "s"}: `
+      + `answer in ${seconds(asked)}`];
   }
   if (told.state === "late" || told.state === "lost") {
     return ["late", told.age === null ? "" : `these numbers are ${seconds(told.age)} old. ${told.again ?? ""}`];

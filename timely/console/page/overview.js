@@ -1,9 +1,9 @@
 // The first view: does it keep up, and if not, what to look at.
 
 import { chart } from "./chart.js";
-import { exact, h, nameOf, percent, put, seconds, setText, short, size } from "./format.js";
+import { exact, h, nameOf, percent, put, seconds, setText, short, siteOf, size } from "./format.js";
 import { Grid } from "./grid.js";
-import { findingsOf, state, verdictOf } from "./state.js";
+import { findingsOf, isLate, shapeOf, state, verdictOf } from "./state.js";
 
 export function overview() {
   const findings = h("div", { class: "findings" });
@@ -16,9 +16,9 @@ export function overview() {
       value: (f) => f.epoch },
     { name: "complete before", number: true, title: "everything before this epoch is complete at all outputs",
       text: (f) => (f.complete_before === null ? "all" : exact(f.complete_before)), value: (f) => f.complete_before },
-    { name: "behind", number: true, title: "sealed epochs that are not complete",
+    { name: "epochs behind", number: true, title: "sealed epochs that are not complete",
       text: (f) => exact(f.behind_epochs), value: (f) => f.behind_epochs },
-    { name: "by", number: true, title: "how long ago the first of them was sealed",
+    { name: "behind by", number: true, title: "how long ago the first of them was sealed",
       text: (f) => seconds(f.behind_seconds), value: (f) => f.behind_seconds },
     { name: "rows/s", number: true, title: "rows that enter by inputs", text: (f) => short(f.rows),
       value: (f) => f.rows },
@@ -29,7 +29,7 @@ export function overview() {
       value: (f) => f.kept_bytes, exact: (f) => `${exact(f.kept_bytes)} bytes` },
     { name: "epochs take", number: true, title: "from sealed to complete: half of the epochs, and 99 % of them, since this page asks; noted four times a second",
       text: (f) => (f.latency.length ? f.latency.map(seconds).join(" · ") : "–"), value: (f) => f.latency[0] ?? 0 },
-  ], { key: (f) => f.dataflow, sort: "by", empty: "no dataflow is installed" });
+  ], { key: (f) => f.dataflow, sort: "behind by", empty: "no dataflow is installed" });
   const workers = new Grid([
     { name: "worker", text: (w) => String(w.worker), value: (w) => w.worker },
     { name: "process", number: true, text: (w) => String(w.process), value: (w) => w.process },
@@ -57,7 +57,7 @@ export function overview() {
       drawFindings(findings, state.frame.flows);
       lag.update();
       rows.update();
-      const all = state.shape.ended.slice(-10).reverse();
+      const all = state.shape.ended.filter((each) => !shapeOf(each.dataflow)).slice(-10).reverse();
       const key = JSON.stringify(all);
       if (key !== endedDrawn) {
         endedDrawn = key;
@@ -85,12 +85,13 @@ const RANKS = ["uneven", "busy", "input", "waiting", "why", "reader", "grows"];
 export function drawFindings(node, flows) {
   const lines = [];
   for (const flow of flows) {
-    const verdict = verdictOf(flow);
-    const late = verdict.kind === "late" || verdict.kind === "stuck";
+    const late = isLate(flow);
+    const cause = state.causes.get(flow.dataflow);
     for (const each of findingsOf(flow)) lines.push({ flow, late, ...each });
     if (late) {
       lines.push({
-        flow, late, kind: "why", stage: -1, text: `What holds epoch ${exact(flow.complete_before)}?`, advice: "",
+        flow, late, kind: "why", stage: -1, advice: "",
+        text: `What holds epoch ${exact(cause?.epoch ?? flow.complete_before)}? ${cause?.text ?? ""}`,
       });
     }
   }
@@ -108,7 +109,8 @@ export function drawFindings(node, flows) {
       : each.kind === "input" ? "inputs" : each.kind === "reader" ? "outputs"
         : `flow/${each.flow.dataflow}/graph/${each.stage}`;
     return h("a", { class: `finding ${each.late ? "late" : ""} ${each.kind}`, href: `#/${path}`, "data-key": keys[place] },
-      h("b", {}, nameOf(each.flow.name)), " ", h("span", { class: "text" }, each.text), " ",
-      h("span", { class: "dim" }, each.advice));
+      h("div", {}, h("b", {}, nameOf(each.flow.name)), " ", h("span", { class: "text" }, each.text), " ",
+        h("span", { class: "dim" }, siteOf(shapeOf(each.flow.dataflow)?.stages[each.stage]?.site ?? ""))),
+      each.advice ? h("div", { class: "dim" }, each.advice) : null);
   }));
 }

@@ -36,7 +36,7 @@ export function stagePanel(dataflow, id, stage, close) {
     update(flow) {
       const at = flow.stages;
       put(figures, ...[
-        ["busy", percent(at.busy[id]), "of all workers together"], ["skew", at.skew[id].toFixed(2), ""],
+        ["busy", percent(at.busy[id]), `all workers together: ${percent(at.busy_by.length)} is the most`], ["skew", at.skew[id].toFixed(2), `1: all work the same; ${at.busy_by.length}: one does everything`],
         ["rows/s", short(at.rows[id]), "that come to it"], ["waiting", exact(at.waiting[id]), "rows"],
         ["keeps", `${exact(at.kept_rows[id])} rows`, size(at.kept[id])],
       ].flatMap(([name, value, more]) => [h("dt", {}, name), h("dd", {}, value, " ", h("span", { class: "dim" }, more))]));
@@ -61,7 +61,7 @@ function draw(node, all) {
     all.map(({ worker, told }) => [String(worker), seconds(told.busy_seconds),
       exact(told.rows_waiting), exact(rowsOf(told)), size(bytesOf(told))]))];
   const frontiers = all.map(({ worker, told }) => `${worker}: ${told.frontier === null ? "none" : timesOf([told.frontier])}`);
-  lines.push(h("p", { class: "dim" }, `rows may still come at, by worker: ${frontiers.join(" · ")}`));
+  lines.push(h("p", { class: "dim" }, `the first time at which rows may still come, by worker: ${frontiers.join(" · ")}`));
   const arrangements = all.flatMap(({ worker, told }) =>
     (told.arrangements ?? []).map((each) => ({ worker, ...each })));
   if (arrangements.length) {

@@ -1,5 +1,7 @@
 // What the page knows: the last shape and frame, the last five minutes, and how the server is heard.
 
+import { ask } from "./asking.js";
+
 const SAMPLES_MAX = 1200;
 const GAP_SECONDS = 3; // a page that was hidden, or a worker that was stopped: no line goes over it
 const KEPT_EVERY_SECONDS = 5;
@@ -11,7 +13,8 @@ export const state = {
   frames: 0, // how many have come
   status: { state: "starts" },
   connected: false,
-  history: new Map(), // by dataflow: {t, lag, rows, kept, stages: [{t, kept}]}
+  history: new Map(), // by dataflow: {t, lag, rows, kept, stages: [{t, kept}], inputs, noticed}
+  causes: new Map(), // by dataflow that is late: {at, epoch, text}, what holds it
 };
 
 const listeners = new Set();
@@ -50,7 +53,32 @@ export function hear(frame) {
   state.frame = frame;
   state.frames += 1;
   remember(frame);
+  askCauses();
   tell("frame");
+}
+
+const CAUSE_EVERY_MS = 5000; // each page that sees a late dataflow asks so seldom for the cause
+const CAUSE_KEPT_MS = 10000;
+let causeAsked = -CAUSE_EVERY_MS;
+
+/** Ask what holds the dataflow that is latest, and forget old answers. */
+async function askCauses() {
+  const late = state.frame.flows.filter(isLate).sort((a, b) => b.behind_seconds - a.behind_seconds);
+  for (const [index, { at }] of state.causes) if (performance.now() - at > CAUSE_KEPT_MS) state.causes.delete(index);
+  if (!late.length || performance.now() - causeAsked < CAUSE_EVERY_MS) return;
+  causeAsked = performance.now();
+  const told = await ask(whyPath(late[0]));
+  const [cause] = told?.reasons ?? [];
+  if (!cause) return;
+  state.causes.set(late[0].dataflow, { at: performance.now(), epoch: told.epoch, text: cause.text });
+  tell("cause");
+}
+
+/** Where the server says what holds a dataflow: its last sealed epoch, or the one that waits for an input. */
+export function whyPath(flow, epoch = "") {
+  const isOpen = epoch === "" && flow && !flow.behind_epochs && (slowInputOf(flow) || waitingInputOf(flow));
+  const chosen = isOpen ? String(flow.complete_before) : epoch;
+  return `/why?dataflow=${flow.dataflow}${chosen === "" ? "" : `&epoch=${encodeURIComponent(chosen)}`}`;
 }
 
 function stop() {
@@ -64,13 +92,17 @@ function remember(frame) {
     there.add(flow.dataflow);
     let past = state.history.get(flow.dataflow);
     if (!past) {
-      past = { t: [], lag: [], rows: [], stages: [], moved: frame.at, complete: flow.complete_before, sealed: frame.at, epoch: flow.epoch };
+      past = {
+        t: [], lag: [], rows: [], stages: [], moved: frame.at, complete: flow.complete_before, inputs: new Map(),
+        noticed: [],
+      };
       state.history.set(flow.dataflow, past);
     }
-    if (past.epoch !== flow.epoch) {
-      past.epoch = flow.epoch;
-      past.sealed = frame.at;
+    for (const { name, epoch } of flow.inputs) {
+      if (past.inputs.get(name)?.epoch !== epoch) past.inputs.set(name, { epoch, since: frame.at });
     }
+    past.noticed.push({ t: frame.at, seconds: frame.seconds, findings: flow.findings });
+    while (past.noticed.length > 1 && frame.at - past.noticed[0].t > STEADY_SECONDS) past.noticed.shift();
     if (past.complete !== flow.complete_before) {
       past.complete = flow.complete_before;
       past.moved = frame.at;
@@ -106,14 +138,46 @@ export function shapeOf(index) {
 }
 
 const BEHIND_SECONDS = 1;
+const EPOCHS_APART = 2;
+const STEADY_SECONDS = 4;
+const STEADY_SHARE = 0.5; // of these seconds: a single interval of a quarter of a second says little
 const STILL_SECONDS = 5;
 const GROWS_BYTES = 1 << 20;
 const GROWS_SECONDS = 20;
 
-/** Whether a dataflow keeps up: {kind: "good" | "late" | "stuck" | "done", text}. */
+/** For how many seconds an input has not been sealed, as far as this page has seen. */
+function unsealedSeconds(flow, name) {
+  const input = state.history.get(flow.dataflow)?.inputs.get(name);
+  return input ? state.frame.at - input.since : 0;
+}
+
+/** The input that nobody seals while others go on, as {name, epochs, seconds}; null if there is none. */
+function slowInputOf(flow) {
+  const open = flow.inputs.filter((input) => input.epoch !== null);
+  const last = Math.max(0, ...open.map((input) => input.epoch));
+  const [first] = open.sort((a, b) => a.epoch - b.epoch);
+  const seconds = first ? unsealedSeconds(flow, first.name) : 0;
+  if (!first || last - first.epoch < EPOCHS_APART || seconds < STILL_SECONDS) return null;
+  return { name: first.name, epochs: last - first.epoch, seconds };
+}
+
+/** The first input whose rows wait for a seal. */
+function waitingInputOf(flow) {
+  return flow.inputs.find((input) => input.waiting && unsealedSeconds(flow, input.name) >= STILL_SECONDS) ?? null;
+}
+
+export function isLate(flow) {
+  return ["late", "stuck", "waits"].includes(verdictOf(flow).kind);
+}
+
+/** Whether a dataflow keeps up: {kind: "good" | "late" | "stuck" | "waits" | "done", text}. */
 export function verdictOf(flow) {
   if (flow.complete_before === null) return { kind: "done", text: "done: all inputs are closed" };
-  if (flow.behind_seconds <= BEHIND_SECONDS) return { kind: "good", text: "keeps up" };
+  if (flow.behind_seconds <= BEHIND_SECONDS) {
+    const slow = slowInputOf(flow);
+    if (slow) return { kind: "waits", text: `waits for input '${slow.name}': others are ${slow.epochs.toLocaleString("en-US")} epochs ahead` };
+    return { kind: "good", text: waitingInputOf(flow) ? "keeps up; rows wait for a seal" : "keeps up" };
+  }
   const past = state.history.get(flow.dataflow);
   const still = past ? state.frame.at - past.moved : 0;
   if (still >= STILL_SECONDS) {
@@ -124,11 +188,12 @@ export function verdictOf(flow) {
 
 /** What the server has noticed, and what has grown while this page looked. */
 export function findingsOf(flow) {
-  const findings = [...flow.findings];
   const history = state.history.get(flow.dataflow);
-  const unsealed = history ? state.frame.at - history.sealed : 0;
+  const findings = [...flow.findings.filter((each) => !IS_WORK.has(each.kind)), ...steadyOf(history)];
+  const slow = slowInputOf(flow);
   for (const input of flow.inputs) {
-    if (input.waiting && unsealed >= STILL_SECONDS) {
+    const unsealed = unsealedSeconds(flow, input.name);
+    if (input.waiting && unsealed >= STILL_SECONDS && input.name !== slow?.name) {
       findings.push({
         kind: "input", stage: -1,
         text: `${input.waiting.toLocaleString("en-US")} rows wait at input '${input.name}': nobody has sealed epoch `
@@ -158,4 +223,21 @@ export function findingsOf(flow) {
     }
   }
   return findings;
+}
+
+const IS_WORK = new Set(["busy", "uneven", "waiting"]);
+
+/** What has been the case for most of the last seconds, of stages at work: for each the finding that came last. */
+function steadyOf(history) {
+  const noticed = history?.noticed ?? [];
+  const all = noticed.reduce((total, each) => total + each.seconds, 0);
+  const stages = new Map();
+  for (const { seconds, findings } of noticed) {
+    for (const each of findings) {
+      if (!IS_WORK.has(each.kind)) continue;
+      const key = `${each.kind === "waiting"} ${each.stage}`;
+      stages.set(key, { seconds: (stages.get(key)?.seconds ?? 0) + seconds, finding: each });
+    }
+  }
+  return [...stages.values()].filter((each) => each.seconds >= all * STEADY_SHARE).map((each) => each.finding);
 }
