@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..client.reports.figures import Figures, StageFigures
+from ..client.reports.figures import DataflowFigures, Figures, StageFigures
 
 __all__ = ["ORDERS", "picture", "short", "size"]
 
@@ -28,6 +28,10 @@ _NUMBER_WIDTH: Final = 7
 
 _BEHIND_SECONDS_LATE: Final = 1.0
 """Epochs that are later than this are marked."""
+
+
+_EPOCHS_APART: Final = 2
+"""An input that is so many epochs ahead of another one waits for it."""
 
 
 def picture(figures: Figures, order: str, height: int, age: float = 0.0) -> Group:
@@ -79,12 +83,20 @@ def _dataflows(figures: Figures) -> Table:
         late = each.behind_seconds > _BEHIND_SECONDS_LATE
         table.add_row(
             Text(f"{each.dataflow} {each.name}"),
-            "ended" if each.complete_before is None else "-" if each.epoch is None else str(each.epoch),
+            _epoch(each),
             f"{each.behind_epochs:,}",
             Text(f"{each.behind_seconds:.1f} s" if each.behind_seconds else "", "bold red" if late else ""),
             short(each.rows), f"{each.busy:.0%}", size(each.kept_bytes),
         )  # fmt: skip
     return table
+
+
+def _epoch(flow: DataflowFigures) -> str:
+    """Return the open epoch, and how far ahead of it another input is, if nobody seals this one."""
+    if flow.complete_before is None:
+        return "ended"
+    ahead = f" +{flow.ahead_epochs:,}" if flow.ahead_epochs >= _EPOCHS_APART else ""
+    return "-" if flow.epoch is None else f"{flow.epoch}{ahead}"
 
 
 def _stages(stages: Sequence[StageFigures], names: dict[int, str]) -> Table:

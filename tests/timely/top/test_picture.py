@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -45,6 +46,13 @@ def test_stages_come_in_the_order_that_is_asked_for() -> None:
 def test_no_more_stages_than_fit_and_it_says_how_many_are_left_out() -> None:
     text = text_of(shown([stage(number, f"stage {number}") for number in range(50)]), height=20)
     assert len(text.splitlines()) <= 20 and "41 more stages" in text
+
+
+def test_an_input_that_is_ahead_of_another_one_is_told() -> None:
+    figures = shown([])
+    for ahead, epoch in ((1, " 7 "), (60, " 7 +60 ")):
+        apart = replace(figures, dataflows=[replace(figures.dataflows[0], ahead_epochs=ahead)])
+        assert epoch in text_of(apart) and "+1" not in text_of(apart)
 
 
 def test_names_are_text_and_no_markup() -> None:

@@ -54,6 +54,7 @@ class DataflowFigures:
     epoch_seconds   (share, seconds): that share of the last epochs took at most so long, sealed to complete
     input_rows      by the name of an input: rows that wait there
     reader_lags     by the name of an output with readers: complete epochs that the last one has not read
+    ahead_epochs    how many epochs the input that is furthest ahead is before the first open one
     """
 
     dataflow: int
@@ -68,6 +69,7 @@ class DataflowFigures:
     epoch_seconds: list[tuple[float, float]] = field(default_factory=list)
     input_rows: dict[str, int] = field(default_factory=dict)
     reader_lags: dict[str, int] = field(default_factory=dict)
+    ahead_epochs: int = 0
 
 
 @dataclass(frozen=True)
@@ -138,9 +140,12 @@ def _worker(old: _Entry, new: _Entry, seconds: float) -> WorkerFigures:
 
 
 def _dataflow(number: int, news: Sequence[_Entry], stages: Sequence[StageFigures]) -> DataflowFigures:
-    open_epochs = [_int(each.get("epoch")) for new in news for each in _entries(new, "inputs")]
+    by_input: dict[object, int] = {}  # the first that is open at some worker
+    for each in (each for new in news for each in _entries(new, "inputs")):
+        by_input[each.get("name")] = min(by_input.get(each.get("name"), FOREVER), _int(each.get("epoch")))
     complete = min((_int(new.get("complete_before")) for new in news if new), default=0)
-    epoch = min((each for each in open_epochs if each < FOREVER), default=None)
+    still_open = [each for each in by_input.values() if each < FOREVER]
+    epoch = min(still_open, default=None)
     inputs = {stage.stage for stage in stages if stage.name.startswith("input ")}
     return DataflowFigures(
         number,
@@ -155,6 +160,7 @@ def _dataflow(number: int, news: Sequence[_Entry], stages: Sequence[StageFigures
         epoch_seconds(news),
         rows_at_inputs(news),
         reader_lags(news),
+        0 if epoch is None else max(still_open) - epoch,
     )
 
 

@@ -55,6 +55,20 @@ def test_rates_are_differences_by_second_and_the_skew_is_the_largest_share() -> 
     assert (flow.name, flow.rows, flow.busy, flow.behind_epochs) == ("shop", 20.0, 3.0, 0)
 
 
+def test_an_input_is_ahead_of_another_one_and_a_worker_of_another_one_is_not() -> None:
+    def ahead_of(*by_worker: list[int]) -> int:
+        workers = [told(0, 0.0) for _ in by_worker]
+        for worker, epochs in zip(workers, by_worker, strict=True):
+            inputs = [{"name": str(place), "epoch": epoch} for place, epoch in enumerate(epochs)]
+            worker["dataflows"][4]["inputs"] = inputs
+        (flow,) = figures(workers, workers, 1.0).dataflows
+        return flow.ahead_epochs
+
+    assert ahead_of([3, 9], [5, 9]) == 6
+    assert ahead_of([3], [9]) == 0, "news of a seal come to one worker first"
+    assert ahead_of([3, 2**62], [3, 2**62]) == 0, "an input that is closed"
+
+
 def test_a_dataflow_is_as_late_as_its_first_sealed_epoch_that_is_not_complete() -> None:
     epochs: list[Value] = [[3, 9.0, 8.0], [4, 2.5, None], [5, 1.0, None]]
     late = [told(0, 0.0, epoch=6, complete=3, epochs=epochs), told(0, 0.0, epoch=6, complete=4, epochs=[])]
