@@ -118,7 +118,7 @@ LIVE_SHOWN_ROWS_MAX: Final = 1_000
 """Rows that a live table shows."""
 
 LIVE_CELLS_COUNT_MAX: Final = 20_000
-"""Cells that a live table shows: of many columns it shows fewer rows."""
+"""Cells that a table shows, live or of a query at the prompt: of many columns it shows fewer rows."""
 
 LIVE_SENT_BYTES_MAX: Final = 500_000
 """What a live table sends to a notebook in a second; Jupyter's servers drop what is more than 1,000,000."""

@@ -16,14 +16,15 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from ...errors import MisuseError
-from ...limits import CELL_CHARS_MAX, LIVE_BYTES_MAX, LIVE_ROWS_MAX
+from ...limits import CELL_CHARS_MAX, LIVE_BYTES_MAX, LIVE_CELLS_COUNT_MAX, LIVE_ROWS_MAX
 from ...user_code.html_tables import cell_text
 from ...wire.arrow import pc, stored
 from ..tables import summed, with_values
 from .pictures import columns_of
 
 __all__ = [
-    "ShownColumn", "cells_of", "check_size", "first_rows", "merged_rows", "shown_columns", "summed_changes",
+    "ShownColumn", "cells_of", "check_size", "count_shown", "first_rows", "merged_rows", "shown_columns",
+    "summed_changes",
 ]  # fmt: skip
 
 
@@ -74,6 +75,11 @@ def check_size(rows: int, size: int = 0) -> None:
             f"{LIVE_BYTES_MAX >> 20} MiB at most: ask for a part of them by SQL, or let another output have "
             "the first of them, by order_by(…).limit(…), or counts and sums of groups"
         )
+
+
+def count_shown(most: int, columns: int) -> int:
+    """Return how many rows of so many columns are shown: not more cells than a page can draw."""
+    return max(1, min(most, LIVE_CELLS_COUNT_MAX // max(1, columns)))
 
 
 def first_rows(table: pa.Table, count: int, order: Sequence[tuple[str, str]]) -> pa.Table:

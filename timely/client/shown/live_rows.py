@@ -12,9 +12,9 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from ...errors import MisuseError
-from ...limits import LIVE_CELLS_COUNT_MAX, LIVE_SHOWN_ROWS_MAX
+from ...limits import LIVE_SHOWN_ROWS_MAX
 from ...wire.arrow import pc
-from .first_rows import cells_of, first_rows, merged_rows, shown_columns, summed_changes
+from .first_rows import cells_of, count_shown, first_rows, merged_rows, shown_columns, summed_changes
 
 __all__ = ["Frame", "LiveRows", "RowOrder"]
 
@@ -54,7 +54,7 @@ class LiveRows:
             raise MisuseError(f"live shows 1 to {LIVE_SHOWN_ROWS_MAX:,} rows, not {shown!r:.80}")
         self._names = names
         self._columns = [list(column) for column in shown_columns(schema)]
-        self._shown = max(1, min(shown, LIVE_CELLS_COUNT_MAX // max(1, len(names))))
+        self._shown = count_shown(shown, len(names))
         self._keys = [names.index(name) for name in key or names[:1]]
         self.order = order or RowOrder(names[0] if names else "")
         self._rows: pa.Table | None = None

@@ -8,6 +8,7 @@ from typing import Final, cast
 from ...building.builders import load_function
 from ...client.cluster import Cluster
 from ...client.session import Flow
+from ...client.shown.first_rows import count_shown
 from ...client.statements.results import SqlResult
 from ...errors import TimelyError
 from ...limits import SHOWN_ROWS_MAX
@@ -48,7 +49,7 @@ def answered(cluster: Cluster, text: str, timeout: float) -> Json:
     return {
         "status": result.status,
         "columns": columns_of(table.schema),
-        "rows": rows_of(table.slice(0, SHOWN_ROWS_MAX)),
+        "rows": rows_of(table.slice(0, count_shown(SHOWN_ROWS_MAX, table.num_columns))),
         "total": table.num_rows,
         "matching": table.num_rows,
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ...client.shown.first_rows import first_rows
+from ...client.shown.first_rows import count_shown, first_rows
 from ...limits import SHOWN_ROWS_MAX
 from .cells import columns_of, rows_of
 from .told import Json
@@ -70,4 +70,4 @@ def _first(table: pa.Table, view: TableView) -> pa.Table:
     order = "descending" if view.is_descending else "ascending"
     keys = [(view.sort, order)] if view.sort in names else []
     rest = [(name, order if not keys else "ascending") for name in names if name != view.sort]
-    return first_rows(table, SHOWN_ROWS_MAX, keys + rest)
+    return first_rows(table, count_shown(SHOWN_ROWS_MAX, len(names)), keys + rest)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from timely.console.content.views import TableView, shown
-from timely.limits import SHOWN_ROWS_MAX
+from timely.limits import LIVE_CELLS_COUNT_MAX, SHOWN_ROWS_MAX
 
 rows = st.lists(
     st.tuples(st.integers(-5, 5), st.sampled_from(["a", "B", "ab", None, "b%"]), st.integers(1, 1))
@@ -45,6 +45,12 @@ def test_the_first_rows_of_many_come_and_the_count_of_copies_if_there_are_any() 
     assert told["total"] == 10_000 and len(told["rows"]) == SHOWN_ROWS_MAX  # type: ignore[arg-type]
     assert told["rows"][:2] == [["9999", "3"], ["9998", "1"]]  # type: ignore[index]
     assert [column["name"] for column in told["columns"]] == ["n", "diff"]  # type: ignore[union-attr,index,call-overload]
+
+
+def test_of_many_columns_fewer_rows_come() -> None:
+    wide = pa.table({f"c{n}": list(range(500)) for n in range(300)})
+    told = shown(wide, TableView("c0"))
+    assert told["matching"] == 500 and len(told["rows"]) == LIVE_CELLS_COUNT_MAX // 300  # type: ignore[arg-type]
 
 
 def test_columns_that_arrow_neither_sorts_nor_searches_are_shown() -> None:
