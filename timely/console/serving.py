@@ -15,6 +15,7 @@ from ..client.reports.served import Console
 from ..errors import MisuseError
 from ..limits import CONSOLE_PEERS_MAX
 from .asking import ClusterWatch
+from .content.live_outputs import LiveOutputs
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -28,8 +29,10 @@ _LOOPBACK = "127.0.0.1"
 class PageServer:
     """The page, and what asks the workers for it."""
 
-    def __init__(self, watch: ClusterWatch, server: Server, taken: socket.socket, address: str) -> None:
-        self.watch, self.address = watch, address
+    def __init__(
+        self, watch: ClusterWatch, outputs: LiveOutputs, server: Server, taken: socket.socket, address: str
+    ) -> None:
+        self.watch, self.outputs, self.address = watch, outputs, address
         self.port: int = taken.getsockname()[1]
         self._server = server
         self._is_closed = False
@@ -45,6 +48,7 @@ class PageServer:
         self._is_closed = True
         self._server.should_exit = self._server.force_exit = True
         self.thread.join(_START_SECONDS)
+        self.outputs.close()
         self.watch.close()
 
 
@@ -72,9 +76,10 @@ def serve(begin: Callable[[], ClusterWatch], host: str, port: int, names: Iterab
     port = taken.getsockname()[1]
     token = secrets.token_urlsafe(24)
     watch = begin()
+    outputs = LiveOutputs(lambda: watch.cluster)
     own = {"localhost", host, socket.gethostname(), *names}
     config = uvicorn.Config(
-        PageGuard(app_of(watch), token, own, port),
+        PageGuard(app_of(watch, outputs), token, own, port),
         http=LimitedConnection,
         loop="asyncio",
         lifespan="off",
@@ -90,7 +95,8 @@ def serve(begin: Callable[[], ClusterWatch], host: str, port: int, names: Iterab
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # bad requests are answered, not logged
     shown = socket.gethostname() if host in ("0.0.0.0", "::") else host
     shown = f"[{shown}]" if ":" in shown else shown
-    return PageServer(watch, uvicorn.Server(config), taken, f"http://{shown}:{port}/?token={token}")
+    address = f"http://{shown}:{port}/?token={token}"
+    return PageServer(watch, outputs, uvicorn.Server(config), taken, address)
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -39,6 +39,8 @@ _EPOCHS_BEFORE: Final = 10
 """An output of records begins with those of so many epochs."""
 _WAIT_SECONDS: Final = 30.0
 _VIEWS_MAX: Final = 64
+_LEFT_SECONDS: Final = 3.0
+"""How long an output is read on that no page looks at any more."""
 
 
 class _Rows(NamedTuple):
@@ -200,41 +202,83 @@ def _snapshot(output: FlowOutput) -> tuple[pa.Table, int]:
     return merged_rows(None, summed_changes(table.append_column("diff", ones))), complete
 
 
+class _Looked:
+    """An output that pages look at, or have looked at until a moment ago."""
+
+    def __init__(self, output: LiveOutput) -> None:
+        self.output = output
+        self.pages = 0
+        self.left = 0.0
+        """When the last page left."""
+
+
 class LiveOutputs:
-    """The outputs that pages look at, each read once."""
+    """The outputs that pages look at, each read once. When the last page leaves, as one does that sorts by
+    another column, the next one finds the rows for a moment still: to read them anew may take seconds.
+    """
 
     def __init__(self, cluster: Callable[[], Cluster]) -> None:
         self._cluster = cluster
         self._lock = threading.Lock()
-        self._outputs: dict[tuple[int, str], tuple[LiveOutput, int]] = {}
+        self._outputs: dict[tuple[int, str], _Looked] = {}
+        self._timer: threading.Timer | None = None
+        self._is_closed = False
 
     @contextmanager
     def looked_at(self, dataflow: int, name: str) -> Iterator[LiveOutput]:
         """Read an output as long as a page is within; raises MisuseError if there are too many."""
         key = dataflow, name
         with self._lock:
-            output, pages = self._outputs.get(key, (None, 0))
-            if output is None:
-                if len(self._outputs) >= LIVE_OUTPUTS_COUNT_MAX:
-                    raise MisuseError(
-                        f"pages look at {LIVE_OUTPUTS_COUNT_MAX} outputs already, as many as a console "
-                        "reads: close one of them"
-                    )
-                output = LiveOutput(self._cluster, dataflow, name)
-            self._outputs[key] = output, pages + 1
+            looked = self._outputs.get(key)
+            if looked is None:
+                looked = self._outputs[key] = self._began(dataflow, name)
+            looked.pages += 1
         try:
-            yield output
+            yield looked.output
         finally:
             with self._lock:
-                _, pages = self._outputs[key]
-                if pages > 1:
-                    self._outputs[key] = output, pages - 1
-                else:
-                    del self._outputs[key]
-                    output.close()
+                looked.pages -= 1
+                looked.left = time.monotonic()
+                self._time()
+
+    def _began(self, dataflow: int, name: str) -> _Looked:
+        if len(self._outputs) >= LIVE_OUTPUTS_COUNT_MAX:
+            self._drop(-1.0)
+        if len(self._outputs) >= LIVE_OUTPUTS_COUNT_MAX or self._is_closed:
+            raise MisuseError(
+                f"pages look at {LIVE_OUTPUTS_COUNT_MAX} outputs already, as many as a console reads: close "
+                "one of them"
+            )
+        return _Looked(LiveOutput(self._cluster, dataflow, name))
+
+    def _drop(self, seconds: float) -> None:
+        """Close the outputs at which nobody has looked for longer."""
+        now = time.monotonic()
+        for key, looked in list(self._outputs.items()):
+            if not looked.pages and now - looked.left > seconds:
+                del self._outputs[key]
+                looked.output.close()
+
+    def _time(self) -> None:
+        """Look again later, if an output is to be dropped then."""
+        is_left = any(not looked.pages for looked in self._outputs.values())
+        if self._timer is None and is_left and not self._is_closed:
+            self._timer = threading.Timer(_LEFT_SECONDS, self._look)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _look(self) -> None:
+        with self._lock:
+            self._timer = None
+            self._drop(_LEFT_SECONDS)
+            self._time()
 
     def close(self) -> None:
         """Read no output any more."""
         with self._lock:
-            for output, _ in self._outputs.values():
-                output.close()
+            self._is_closed = True
+            if self._timer is not None:
+                self._timer.cancel()
+            for looked in self._outputs.values():
+                looked.output.close()
+            self._outputs.clear()

@@ -32,9 +32,9 @@ _PAGE: Final = Path(__file__).parents[1] / "page"
 _BUSY: Final = "the console has as many calls under way as it may: try again in a moment"
 
 
-def app_of(watch: ClusterWatch) -> ASGIApp:
+def app_of(watch: ClusterWatch, outputs: LiveOutputs) -> ASGIApp:
     """Return the application for a cluster."""
-    answers = _Answers(watch)
+    answers = _Answers(watch, outputs)
     return Starlette(
         routes=[
             Route("/", answers.page),
@@ -51,9 +51,8 @@ def app_of(watch: ClusterWatch) -> ASGIApp:
 
 
 class _Answers:
-    def __init__(self, watch: ClusterWatch) -> None:
-        self._watch = watch
-        self._outputs = LiveOutputs(lambda: watch.cluster)
+    def __init__(self, watch: ClusterWatch, outputs: LiveOutputs) -> None:
+        self._watch, self._outputs = watch, outputs
         self._calls = 0
 
     async def page(self, request: Request) -> Response:

@@ -212,6 +212,31 @@ def test_only_what_pages_look_at_now_stays_packed(cluster: timely.Cluster) -> No
         flow.uninstall()
 
 
+def test_a_page_that_comes_again_finds_the_rows_and_nobody_reads_them_for_long(
+    cluster: timely.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("timely.console.content.live_outputs._LEFT_SECONDS", 0.5)
+    flow = cluster.install(keyed)
+    outputs = LiveOutputs(lambda: cluster)
+    with outputs.looked_at(flow.index, "rows") as first:
+        pass
+    for _ in range(50):
+        with outputs.looked_at(flow.index, "rows") as again:
+            assert again is first, "as one that sorts by another column"
+    time.sleep(0.3)
+    with outputs.looked_at(flow.index, "rows") as again:
+        time.sleep(0.5)
+        assert again is first and first._thread.is_alive(), "somebody looks"
+    until(lambda: not first._thread.is_alive())
+    with outputs.looked_at(flow.index, "rows") as another:
+        assert another is not first
+    outputs.close()
+    until(lambda: not another._thread.is_alive())
+    with pytest.raises(timely.MisuseError), outputs.looked_at(flow.index, "rows"):
+        pass
+    flow.uninstall()
+
+
 def test_there_are_so_many_live_outputs_and_what_is_left_is_closed(cluster: timely.Cluster) -> None:
     outputs = LiveOutputs(lambda: cluster)
     looked = [outputs.looked_at(number, "x") for number in range(LIVE_OUTPUTS_COUNT_MAX)]
