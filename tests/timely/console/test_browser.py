@@ -411,6 +411,8 @@ def test_a_slow_function_is_named_with_its_line(shown: Shown) -> None:
 
 def test_a_killed_worker_ends_the_cluster_and_the_page_says_so(shown: Shown) -> None:
     process = process_of(shown, 1)
+    shown.page.go("help")  # no stage is asked for, which would be refused
+    shown.page.shows("main", "what to look at")
     os.kill(process, signal.SIGKILL)
     shown.page.shows("header", "the cluster has ended", "killed by SIGKILL")
 

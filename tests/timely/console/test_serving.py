@@ -335,6 +335,25 @@ def test_asks_as_often_for_twenty_pages_as_for_one_and_not_at_all_for_none(serve
         own.close()
 
 
+def test_asks_what_holds_an_epoch_once_for_all_pages(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int | None]] = []
+    why = timely.Flow.why
+
+    def counted(flow: timely.Flow, epoch: int | None = None) -> object:
+        asked.append((flow.index, epoch))
+        return why(flow, epoch)
+
+    monkeypatch.setattr(timely.Flow, "why", counted)
+    monkeypatch.setattr("timely.console.web.app._SHARED_SECONDS", 60.0)
+    paths = [f"/why?dataflow={served.flow.index}&epoch={epoch}" for epoch in (7, 8)]
+    texts = {path: {served.get(path).text for _ in range(10)} for path in paths}
+    assert asked == [(served.flow.index, 7), (served.flow.index, 8)]
+    assert all(len(each) == 1 for each in texts.values()) and "epoch 8" in texts[paths[1]].pop()
+    monkeypatch.setattr("timely.console.web.app._SHARED_SECONDS", 0.0)
+    served.get(paths[0])
+    assert len(asked) == 3, "an answer is of its time"
+
+
 def test_a_port_that_is_taken_is_said(served: Served) -> None:
     with pytest.raises(timely.MisuseError, match=rf"127\.0\.0\.1:{served.port} is taken"):
         served.cluster.console(served.port)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Final
@@ -29,6 +31,9 @@ from .streams import PULSE, EventStream, event, events_of, has_come
 __all__ = ["app_of"]
 
 _PAGE: Final = Path(__file__).parents[1] / "page"
+_SHARED_SECONDS: Final = 2.0
+"""How long an answer to `why` is that of all pages, which ask every two seconds or less often."""
+
 _BUSY: Final = "the console has as many calls under way as it may: try again in a moment"
 
 
@@ -54,6 +59,7 @@ class _Answers:
     def __init__(self, watch: ClusterWatch, outputs: LiveOutputs) -> None:
         self._watch, self._outputs = watch, outputs
         self._calls = 0
+        self._whys: dict[tuple[int, int | None], tuple[float, asyncio.Task[Response]]] = {}
 
     async def page(self, request: Request) -> Response:
         return FileResponse(_PAGE / "index.html")
@@ -85,10 +91,11 @@ class _Answers:
         return EventStream(events)
 
     async def why(self, request: Request) -> Response:
+        dataflow = _whole(request, "dataflow")
         epoch = _whole(request, "epoch") if "epoch" in request.query_params else None
 
         def asks() -> Json:
-            report = self._flow(request).why(epoch)
+            report = self._watch.cluster.flow(dataflow).why(epoch)
             return {
                 "text": str(report),
                 "epoch": report.epoch,
@@ -106,7 +113,7 @@ class _Answers:
                 ],
             }
 
-        return await self._called(asks)
+        return await self._shared((dataflow, epoch), asks)
 
     async def explain(self, request: Request) -> Response:
         def asks() -> Json:
@@ -148,6 +155,18 @@ class _Answers:
 
     def _flow(self, request: Request) -> Flow:
         return self._watch.cluster.flow(_whole(request, "dataflow"))
+
+    async def _shared(self, key: tuple[int, int | None], asks: Callable[[], Json]) -> Response:
+        """Do `_called`, once for all pages that ask the same at about the same time: each page asks as long
+        as a dataflow is late.
+        """
+        now = time.monotonic()
+        for old, (at, task) in list(self._whys.items()):
+            if task.done() and now - at > _SHARED_SECONDS:
+                del self._whys[old]
+        if key not in self._whys:
+            self._whys[key] = now, asyncio.ensure_future(self._called(asks))
+        return await asyncio.shield(self._whys[key][1])  # the page that asked first may be gone by then
 
     async def _called(self, asks: Callable[[], Json]) -> Response:
         """Return what a call to the workers answers, as JSON; an error of it as its text."""
