@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from _thread import start_new_thread
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock
@@ -23,9 +23,14 @@ from ...columns.client_tables import declared_schema
 from ...columns.schema import Schema
 from ...errors import SqlError
 
-__all__ = ["Catalogue", "CatalogueEntry", "EntryKind", "Others", "RunningDataflows", "note_of"]
+__all__ = ["ANSWER_NAME", "Catalogue", "CatalogueEntry", "EntryKind", "Others", "RunningDataflows", "note_of"]
 
 EntryKind: TypeAlias = Literal["table", "view", "export"]
+
+ANSWER_NAME: Final = "(select)"
+"""Begins the names of dataflows that run for one answer. They hinder nobody: if a view is replaced, those
+that read it end, and their clients ask the new one.
+"""
 
 _NOTE: Final = re.compile(r"-- SQL (table|view), dialect (\w+)\n")
 
@@ -76,7 +81,9 @@ class CatalogueEntry:
 
 @dataclass(frozen=True)
 class Others:
-    """A running dataflow that is neither a table nor a view, and the keys of what it reads."""
+    """A running dataflow that is no table, no view, and not there for one answer; the keys of what it
+    reads.
+    """
 
     title: str
     reads: frozenset[str]
@@ -180,6 +187,21 @@ class RunningDataflows:
             raise SqlError(f"{entry.title} has been dropped meanwhile")
         return flow
 
+    def have_replaced(self, entries: Iterable[CatalogueEntry]) -> bool:
+        """Look, and return True if another dataflow has the place of one of these entries, with its columns.
+        Raises SqlError, without a place, if it has other columns.
+        """
+        self.look()
+        replaced = False
+        for entry in entries:
+            if entry.kind != "view" or entry.flow < 0 or entry.flow in self._flows:
+                continue
+            columns = self.flow(entry).exported[entry.name]
+            if columns is None or declared_schema(columns) != entry.schema:
+                raise SqlError(f"{entry.title} has been replaced meanwhile, and has other columns")
+            replaced = True
+        return replaced
+
     def forget(self, flow: Flow) -> None:
         """Forget a dataflow that this client has uninstalled, and all that read it."""
         self._flows.pop(flow.index, None)
@@ -237,7 +259,8 @@ def _catalogue_of(flows: Mapping[int, Flow]) -> Catalogue:
         reads = frozenset(keys[each] for each in flow.reads if each in keys)
         kind = _kind_of(flow)
         if kind is None:
-            catalogue.others.append(Others(f"dataflow {number} ({flow.name})", reads))
+            if not flow.name.startswith(ANSWER_NAME):
+                catalogue.others.append(Others(f"dataflow {number} ({flow.name})", reads))
         for name, columns in flow.exported.items():
             key = keys[number, name]
             if columns is None or key in catalogue.entries:  # of two with one name the first has it

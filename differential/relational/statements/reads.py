@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from typing import Final
 from uuid import uuid4
 
 import pyarrow as pa
@@ -27,12 +28,15 @@ from timely.wire.requests import Uninstall
 from ...columns.client_tables import declared_schema
 from ...columns.schema import Schema
 from ...errors import ExpressionError, SchemaError
-from .catalogue import CatalogueEntry, RunningDataflows
+from .catalogue import ANSWER_NAME, CatalogueEntry, RunningDataflows
 from .queries import ReadQuery, SortedBy
 
 __all__ = ["StatementReads"]
 
 _ANSWER = "answer"
+
+_REPLACED_MAX: Final = 20
+"""How often an answer begins again, since a view that it reads has been replaced."""
 
 
 class StatementReads:
@@ -82,8 +86,19 @@ class StatementReads:
         return max(through, 0)
 
     def answer(self, query: ReadQuery) -> tuple[pa.Table, int]:
-        """Return the rows of a query, in its order, and the epoch as of which they are."""
-        flow, through = self._install(query, "(select)")
+        """Return the rows of a query, in its order, and the epoch as of which they are. Begin again if
+        another client has replaced a view meanwhile by one with the same columns.
+        """
+        for _ in range(_REPLACED_MAX):
+            try:
+                return self._answer(query)
+            except TimelyError:
+                if not self._running.have_replaced(query.reads.values()):
+                    raise
+        return self._answer(query)
+
+    def _answer(self, query: ReadQuery) -> tuple[pa.Table, int]:
+        flow, through = self._install(query, ANSWER_NAME)
         try:
             output = self._began(flow, through)
             table = output.snapshot(timeout=self._timeout)

@@ -19,6 +19,7 @@ import pytest
 
 import differential as dd
 import timely
+from differential.relational.statements.reads import StatementReads
 
 SHOP = """
 create table orders (id int primary key, customer string not null, cents decimal(10, 2), day date);
@@ -140,6 +141,39 @@ def test_tables_of_a_query_take_more_rows_in_each_dialect(cluster: timely.Cluste
         cluster.sql(f"drop table `order by {dialect}`")
         cluster.sql(f"{statement}; insert into {name} select * from all_types", dialect=dialect)
         assert rows(cluster, text) == [row]
+
+
+def test_views_that_are_replaced_while_they_are_read_answer_all_the_same(
+    shop: timely.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replacing = ["select customer from paid where cents > 0 or true"]
+    together, began = StatementReads.together, StatementReads._began
+
+    def replace(when: str) -> None:
+        if replacing and when == at:
+            shop.sql(f"create or replace view large as {replacing.pop()}")
+
+    def replaced_before(reads: StatementReads, *entries: object) -> int:
+        through = together(reads, *entries)  # type: ignore[arg-type]
+        replace("before it is installed")
+        return through
+
+    def replaced_after(reads: StatementReads, flow: timely.Flow, through: int) -> object:
+        replace("while it runs")
+        return began(reads, flow, through)
+
+    monkeypatch.setattr(StatementReads, "together", replaced_before)
+    monkeypatch.setattr(StatementReads, "_began", replaced_after)
+    for at in ("before it is installed", "while it runs"):
+        shop.sql("create or replace view large as select customer from paid where cents > 50")
+        replacing[:] = ["select customer from paid where cents > 0 or true"]
+        assert rows(shop, "select * from large order by 1") == [("ann",), ("bob",)], at
+        replacing[:] = ["select cents from paid"]
+        with pytest.raises(
+            dd.SqlError, match="the view large has been replaced meanwhile, and has other col"
+        ):
+            shop.sql("select * from large")
+    assert list(shop.flows().values()).count("large") == 1
 
 
 def test_views_are_replaced_and_what_reads_them_is_made_again(shop: timely.Cluster) -> None:
