@@ -91,8 +91,17 @@ def _computed(  # type: ignore[explicit-any]  # any function
 def _day(text: SqlText, node: exp.Expression, read: _Read) -> Value:
     """Return a date: of a text, a timestamp, a date. sqlglot writes this around operands of YEAR."""
     text.parts_of(node, "this", "safe")
-    value = read(node.this)
-    return value if value.type.kind == "date" and not value.is_untyped else as_type(value, date)
+    return _as_date(read(node.this))
+
+
+def _as_date(value: Value) -> Value:
+    """Return a date; raises ExpressionError for what is none, as a number is none in any dialect."""
+    if not value.is_untyped and value.text is None:
+        if value.type.kind == "date":
+            return value
+        if value.type.kind not in ("timestamp", "string", "any"):
+            raise ExpressionError(f"takes a date or timestamp; the operand is {value.type}")
+    return as_type(value, date)
 
 
 def _several(make: Callable[..., Expr]) -> _Call:  # type: ignore[explicit-any]  # any number of operands
@@ -157,8 +166,8 @@ def _moved(sign: int) -> _Call:
         unit = node.args.get("unit")
         name = "DAY" if unit is None else unit.name.upper().rstrip("S")
         time, count = read(node.this), read(node.args["expression"])
-        if time.type.kind not in ("date", "timestamp"):
-            time = as_type(time, date)
+        if time.is_untyped or time.type.kind not in ("date", "timestamp"):
+            time = _as_date(time)
         days = {"DAY": 1, "WEEK": 7}.get(name)
         months = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}.get(name)
         if days is not None:
