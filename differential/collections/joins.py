@@ -310,6 +310,11 @@ def _pairs_of(on: On, sides: _Sides) -> Pairs:
     """Return keys as pairs of a column of the left and one of the right."""
     if isinstance(on, str | Expr):
         return (_name_in_both(on, sides),)
+    if not isinstance(on, Iterable):
+        raise SchemaError(
+            f"join ({call_site()}): on={on!r:.60} is neither columns nor a condition: write on='x', "
+            "on=['x', 'y'], or a condition as in on=a.x == b.x"
+        )
     listed = [*on.items()] if isinstance(on, Mapping) else on
     pairs: list[tuple[str, str]] = []
     for key in listed:

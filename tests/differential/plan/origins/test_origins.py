@@ -195,6 +195,7 @@ def test_columns_with_names_of_methods_are_written_as_items() -> None:
         (lambda o, c: o.join(c, col.id == col.id), r"both sides have a column 'id'.*Write on='id'"),
         (lambda o, c: o.join(c, o.cust + c.id), r"is int\?, and no condition"),
         (lambda o, c: o.join(c, o.cust == c.id, where=o.cents > 1), "write where= as a part of it"),
+        (lambda o, c: o.join(c, True), r"on=True is neither columns nor a condition"),
         (lambda o, c: o.join(c, [o.cust == c.id, "k"]), "names of columns, or conditions; not both"),
         (lambda o, c: o["nam"], "there is no column 'nam'"),
         (lambda o, c: o[99], "no list"),
