@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, MutableMapping
 
 from ...thresholds import TERMS_MAX
-from ..nodes import Concat, Consolidate, Node
+from ..nodes import Concat, Consolidate, Node, NotNull, Select
 from ..nodes.guarded import Provided
 
 __all__ = ["many_terms_summed"]
@@ -23,8 +23,8 @@ __all__ = ["many_terms_summed"]
 
 def many_terms_summed(
     node: Node, terms: MutableMapping[bytes, int], readers: Callable[[], int]
-) -> Consolidate | None:
-    """Return the sum of `node` by a stage, if it has too many terms; None otherwise.
+) -> Node | None:
+    """Return `node` with a stage that sums it, or what it reads, if it has too many terms; None otherwise.
 
     `terms` has the numbers of terms of all nodes beneath, and gets those of `node`.
     """
@@ -35,6 +35,9 @@ def many_terms_summed(
     terms[node.digest] = count
     if count <= TERMS_MAX or node.free or readers() < 2:
         return None
-    summed = Consolidate(node)
+    if isinstance(node, Concat | Provided | Select | NotNull):
+        summed: Node = Consolidate(node)
+    else:  # what reads an arrangement, for instance, has to find it there
+        summed = node.with_children((Consolidate(node.children[0]),))
     terms[summed.digest] = 1
     return summed

@@ -18,6 +18,8 @@ import timely
 from differential import Collection, col
 from differential.plan.building import Plan
 from differential.plan.improving import Improved, improve
+from differential.plan.nodes import Apply, Consolidate
+from differential.plan.rewriting import beneath
 from differential.plan.rules import many_terms
 from differential.thresholds import TERMS_MAX
 
@@ -58,6 +60,17 @@ def test_fires_where_two_operators_read_a_union() -> None:
     assert improved(lambda t: whole(t).union(whole(t).group_by("a").agg(b=dd.max("b")))).fired[
         "many terms summed"
     ]
+
+
+def test_fires_beneath_what_its_readers_may_have_to_find() -> None:
+    def build(t: list[Collection]) -> Collection:
+        rows = t[0].concat(*t[1:]).filter(lambda row: row.a > 1)
+        return rows.join(rows.group_by("b").agg(n=dd.count()), "b")
+
+    better = improved(build)
+    assert better.fired["many terms summed"] == 1
+    (function,) = [node for node in beneath(better.roots) if isinstance(node, Apply)]
+    assert isinstance(function.source, Consolidate)
 
 
 @pytest.mark.parametrize(
