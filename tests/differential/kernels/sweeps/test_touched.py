@@ -98,6 +98,7 @@ def test_a_touched_row_among_the_changed_ones_is_a_changed_one() -> None:
     assert touched_rows(ready[:, :1].copy(), trace.lines, NO_MARKS, NO_PLACES, 1, 2)[1].tolist() == [2, 3]
 
 
+@pytest.mark.parametrize("symbols", [[1], [1, 2]])
 @pytest.mark.parametrize(
     ("stretch", "is_unclear"),
     [
@@ -105,20 +106,23 @@ def test_a_touched_row_among_the_changed_ones_is_a_changed_one() -> None:
         ([(2, 6), (3, 4)], 1),  # another symbol of 3 is behind its end
         ([(3, 8), (4, 4)], 1),  # and before its begin
         ([(3, 4), (3, 8)], 1),
+        ([(2, 6), (3, 4), (3, 8), (4, 4)], 1),
         ([(4, 4), (5, 1)], 0),
         ([(5, 1), (5, 1)], 0),
         ([], 0),
     ],
 )
 def test_rows_are_unclear_that_have_other_symbols_behind_equal_words(
-    stretch: list[tuple[int, int]], is_unclear: int
+    stretch: list[tuple[int, int]], is_unclear: int, symbols: list[int]
 ) -> None:
+    """Also if these are behind symbols that are equal."""
     lines = [(0, 1, 5, 1), (0, 2, 6, 1), (0, 3, 4, 1), (0, 3, 8, 1), (0, 4, 4, 1), (0, 5, 1, 1), (1, 4, 9, 1)]
-    trace = table_of(lines)
-    rows = np.array(stretch, np.int64).reshape(-1, 2).T.copy()
+    equal = [7] * (len(symbols) - 1)
+    trace = Trace(1, 2 + len(equal), 1 << 62)
+    trace.insert(np.insert(words_of(lines), [2] * len(equal), 7, axis=0))
+    rows = np.array([(one, *equal, two) for one, two in stretch], np.int64).reshape(-1, 2 + len(equal))
     spans = np.zeros((9, 1), np.int64)
-    spans[1] = rows.shape[1]
-    symbols = np.array([1], np.int64)
-    assert unclear_spans(words_of([(0, 1, 1, 1)]), trace.lines, rows, spans, 1, symbols).tolist() == [
-        is_unclear
-    ]
+    spans[1] = len(stretch)
+    ready = np.insert(words_of([(0, 1, 1, 1)]), [2] * len(equal), 7, axis=0)
+    flags = unclear_spans(ready, trace.lines, rows.T.copy(), spans, 1, np.array(symbols, np.int64))
+    assert flags.tolist() == [is_unclear]

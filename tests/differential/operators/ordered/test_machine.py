@@ -105,7 +105,10 @@ def test_texts_of_rows_that_are_turned_round_are_in_use(of_order: bool, rows: in
     order = WindowOrder(schema, 1, (SortDirection(),), 1 << 62, functions=calls, frame=frame)
     assert order.is_turned
     machine = FirstMachine(order, 1 << 62)
-    low, symbol, high = sorted(SYMBOLS.intern(["a text", "another one", "a third one"]).tolist())
+    texts = SYMBOLS.intern([f"text {number}" for number in range(40)])
+    low, symbol, high = sorted(texts[texts > 0].tolist())[
+        :3
+    ]  # turned they are below 0, where none of them is
     words = np.zeros((5, rows), np.int64)
     words[1], words[2], words[-1] = np.arange(rows), np.arange(rows), 1
     words[1 if of_order else 2] = np.resize([symbol, low, high], rows)
