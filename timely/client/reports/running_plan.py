@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from ...limits import SPREAD_ROWS_MIN
 from ...wire.requests import Reply, Value
 from .arrangements import dataflow_in
 from .epoch_lists import with_epoch_lists
@@ -75,5 +76,10 @@ def _advice(stages: Sequence[StageFigures]) -> Iterator[str]:
             what = "docs/skew_joins.md says what helps"
             if stage.name.startswith("join"):
                 what = "join(…, balance='auto') may pay: docs/skew_joins.md"
+            elif stage.name.startswith("input "):
+                what = (
+                    "map, filter and select behind an input run in it; insertions of "
+                    f"{SPREAD_ROWS_MIN:,} rows or more are spread"
+                )
             took = f"one worker took {stage.skew:.2f} times the mean of all"
             yield f"stage {stage.stage} is uneven: {took}; {what}"

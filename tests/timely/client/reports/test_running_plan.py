@@ -62,6 +62,11 @@ def told_by(seconds: float, rows: int, name: str) -> Reply:
             (0.0, 0.9),
             "stage 1 is uneven: one worker took 2.00 times the mean of all; docs/skew_joins.md",
         ),
+        (
+            "input b",
+            (0.0, 0.9),
+            "stage 1 is uneven: one worker took 2.00 times the mean of all; map, filter and select behind",
+        ),
         ("distinct", (0.4, 0.5), ""),
         ("distinct", (0.0, 0.05), ""),
     ],
