@@ -351,6 +351,27 @@ def test_memory_stays_flat_however_long_a_page_is_open(shown: Shown) -> None:
     assert heap_after(1500) < first * 1.1 + (1 << 19)
 
 
+def test_what_stages_do_counts_if_they_do_it_most_of_the_time(shown: Shown) -> None:
+    page = shown.page
+
+    def kinds(*noticed: int) -> object:
+        """What the page finds after sixteen frames, of which these have a stage that is busy."""
+        return page.run(
+            "for (let n = 0; n < 16; n += 1) {"
+            "  const frame = JSON.parse(JSON.stringify(naiad.state.frame));"
+            "  frame.at += 0.25; frame.seconds = 0.25;"
+            "  for (const flow of frame.flows) flow.findings = arguments[0].includes(n)"
+            "    ? [{kind: 'busy', stage: 1, text: 'is busy', advice: ''}] : [];"
+            "  naiad.hear(frame) }"
+            "return naiad.findingsOf(naiad.state.frame.flows[0]).map((each) => each.kind)",
+            list(noticed),
+        )
+
+    assert kinds(15) == [] and kinds(2, 5, 9) == []
+    assert kinds(*range(0, 16, 3), *range(1, 16, 3)) == ["busy"]
+    assert kinds() == []
+
+
 def test_a_stopped_worker_is_named_until_it_goes_on(shown: Shown) -> None:
     page = shown.page
     page.go("")

@@ -102,7 +102,8 @@ function remember(frame) {
       if (past.inputs.get(name)?.epoch !== epoch) past.inputs.set(name, { epoch, since: frame.at });
     }
     past.noticed.push({ t: frame.at, seconds: frame.seconds, findings: flow.findings });
-    while (past.noticed.length > 1 && frame.at - past.noticed[0].t > STEADY_SECONDS) past.noticed.shift();
+    // The clock of the server may be set back: what is far ahead goes, too.
+    while (past.noticed.length > 1 && Math.abs(frame.at - past.noticed[0].t) > STEADY_SECONDS) past.noticed.shift();
     if (past.complete !== flow.complete_before) {
       past.complete = flow.complete_before;
       past.moved = frame.at;
@@ -189,8 +190,9 @@ export function verdictOf(flow) {
 /** What the server has noticed, and what has grown while this page looked. */
 export function findingsOf(flow) {
   const history = state.history.get(flow.dataflow);
-  const findings = [...flow.findings.filter((each) => !IS_WORK.has(each.kind)), ...steadyOf(history)];
   const slow = slowInputOf(flow);
+  const findings = flow.findings.filter((each) => !IS_WORK.has(each.kind) && (each.kind !== "input" || slow));
+  findings.push(...steadyOf(history));
   for (const input of flow.inputs) {
     const unsealed = unsealedSeconds(flow, input.name);
     if (input.waiting && unsealed >= STILL_SECONDS && input.name !== slow?.name) {
