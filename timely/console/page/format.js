@@ -71,7 +71,7 @@ export function percent(share) {
 export function seconds(value) {
   if (value === null || value === undefined) return "–";
   if (value === 0) return "0 s";
-  if (value < 0.9995) return `${Number((value * 1000).toPrecision(2))} ms`;
+  if (value < 0.995) return `${Number((value * 1000).toPrecision(2))} ms`;
   if (value < 100) return `${value.toFixed(1)} s`;
   return value < 7200 ? `${Math.round(value / 60)} min` : `${Math.round(value / 3600)} h`;
 }

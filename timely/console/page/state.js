@@ -101,7 +101,7 @@ function remember(frame) {
     for (const { name, epoch } of flow.inputs) {
       if (past.inputs.get(name)?.epoch !== epoch) past.inputs.set(name, { epoch, since: frame.at });
     }
-    past.noticed.push({ t: frame.at, seconds: frame.seconds, findings: flow.findings });
+    past.noticed.push({ t: frame.at, seconds: frame.seconds, findings: flow.findings, lag: flow.behind_seconds });
     // The clock of the server may be set back: what is far ahead goes, too.
     while (past.noticed.length > 1 && Math.abs(frame.at - past.noticed[0].t) > STEADY_SECONDS) past.noticed.shift();
     if (past.complete !== flow.complete_before) {
@@ -174,13 +174,16 @@ export function isLate(flow) {
 /** Whether a dataflow keeps up: {kind: "good" | "late" | "stuck" | "waits" | "done", text}. */
 export function verdictOf(flow) {
   if (flow.complete_before === null) return { kind: "done", text: "done: all inputs are closed" };
-  if (flow.behind_seconds <= BEHIND_SECONDS) {
+  const past = state.history.get(flow.dataflow);
+  const lag = Math.max(flow.behind_seconds, ...(past?.noticed ?? []).map((each) => each.lag));
+  if (lag <= BEHIND_SECONDS) {
     const slow = slowInputOf(flow);
     if (slow) return { kind: "waits", text: `waits for input '${slow.name}': others are ${slow.epochs.toLocaleString("en-US")} epochs ahead` };
     return { kind: "good", text: waitingInputOf(flow) ? "keeps up; rows wait for a seal" : "keeps up" };
   }
-  const past = state.history.get(flow.dataflow);
-  const still = past ? state.frame.at - past.moved : 0;
+  if (flow.behind_seconds <= BEHIND_SECONDS) return { kind: "late", text: `up to ${lag.toFixed(1)} s behind` };
+  // A dataflow that had nothing to do for an hour has not stood still for an hour.
+  const still = past ? Math.min(state.frame.at - past.moved, flow.behind_seconds) : 0;
   if (still >= STILL_SECONDS) {
     return { kind: "stuck", text: `no epoch complete for ${Math.round(still)} s` };
   }
