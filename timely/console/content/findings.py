@@ -111,7 +111,8 @@ def _of_work(
                 stage.stage,
                 f"{stage.name} takes {most:.0%} of worker {worker}'s time, but its process has a processor "
                 f"for {had:.0%} of that only",
-                "A function waits (sleep, disk, network), or other programs take the processors.",
+                (f"{_OF_ROWS} " if stage.name.startswith("input ") else "")
+                + "A function waits (sleep, disk, network), or other programs take the processors.",
             )
         elif is_uneven and (had >= _COMPUTING_SHARE or _keeps_most(kept)):
             yield Finding(
