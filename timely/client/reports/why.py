@@ -88,7 +88,9 @@ class EpochReport:
         return f"the end{name}" if self.epoch >= FOREVER - 1 else f"epoch {self.epoch}{name}"
 
     def _so_far(self) -> str:
-        so_far = f"complete are the epochs before {self.complete_before}" if self.complete_before else ""
+        others = " with the other workers" * any(reason.kind == "silent" for reason in self.reasons)
+        so_far = f"complete{others} are the epochs before {self.complete_before}"
+        so_far = so_far if self.complete_before > 0 else ""
         sealed = next((one.seconds for one in self.reasons if one.kind in _SINCE and one.seconds >= 0), -1.0)
         ago = f"it was sealed {shown_seconds(sealed)} ago" if sealed >= 0 else ""
         text = "; ".join(part for part in (ago, so_far) if part)

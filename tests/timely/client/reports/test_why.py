@@ -61,11 +61,21 @@ def test_the_likeliest_cause_comes_first_and_what_may_only_wait_is_counted() -> 
     assert [reason.kind for reason in report.reasons] == ["silent", "capability", "notification"]
     assert report.cause is not None and report.cause.kind == "silent"
     assert str(report).splitlines() == [
-        "epoch 3 of 'shop' is not complete (complete are the epochs before 3)",
+        "epoch 3 of 'shop' is not complete (complete with the other workers are the epochs before 3)",
         "  worker 1 is stopped",
         "  'late' holds epoch 3, by a capability made at late.py:4 (worker 0; built at shop.py:9)",
         "  and 1 more that may only wait for these",
     ]
+
+
+def test_what_silent_workers_have_done_is_not_known() -> None:
+    answers = ["worker 0 is stopped", says(complete=4)]
+    (first, *_) = str(report_of("shop", 3, answers)).splitlines()
+    assert first == (
+        "epoch 3 of 'shop' is not complete (complete with the other workers are the epochs before 4)"
+    )
+    (first, *_) = str(report_of("shop", 3, ["worker 0 is stopped"] * 2)).splitlines()
+    assert first == "epoch 3 of 'shop' is not complete"
 
 
 def test_on_the_way_is_what_is_in_a_view_and_with_no_worker() -> None:
