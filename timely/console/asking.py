@@ -102,6 +102,13 @@ class ClusterWatch:
                 self._asking.release()
         return self._stats
 
+    def recent(self) -> Stats:
+        """Return the last answer of the workers, also an old one while they are asked: `status` says how old
+        it is.
+        """
+        stats = self._stats
+        return stats if stats and self._began is not None else self.stats()
+
     def _is_old(self) -> bool:
         return time.monotonic() - self._answered > _FRESH_SECONDS or not self._stats
 

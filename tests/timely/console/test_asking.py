@@ -173,21 +173,27 @@ def test_a_connection_that_is_made_as_the_console_ends_is_closed() -> None:
 
 def test_requests_do_not_wait_for_workers_that_do_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("timely.console.asking._PATIENCE_SECONDS", 0.2)
-    asked, goes_on = threading.Event(), threading.Event()
+    stops, stopped, goes_on = threading.Event(), threading.Event(), threading.Event()
 
     def waits() -> Stats:
-        asked.set()
-        goes_on.wait(60)
+        if stops.is_set():
+            stopped.set()
+            goes_on.wait(60)
         return [{"dataflows": {}}]
 
     watch = watched(waits)
     try:
         with looking(watch):
-            assert asked.wait(60)
+            until(lambda: watch.asked)
+            stops.set()
+            assert stopped.wait(60)
+            time.sleep(0.6)
             with pytest.raises(timely.WaitTimeoutError, match="have not answered"):
                 watch.stats()
+            assert watch.recent() == [{"dataflows": {}}], "what was last known of a stage is shown"
             goes_on.set()
-            until(lambda: watch.asked)
+            asked = watch.asked
+            until(lambda: watch.asked > asked)
             assert watch.stats() == [{"dataflows": {}}]
     finally:
         goes_on.set()

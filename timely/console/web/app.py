@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Final
@@ -58,7 +59,8 @@ def app_of(watch: ClusterWatch, outputs: LiveOutputs) -> ASGIApp:
 class _Answers:
     def __init__(self, watch: ClusterWatch, outputs: LiveOutputs) -> None:
         self._watch, self._outputs = watch, outputs
-        self._calls = 0
+        self._calls: Counter[str] = Counter()
+        """Those under way, by kind. Questions what holds an epoch come when others wait in vain."""
         self._whys: dict[tuple[int, int | None], tuple[float, asyncio.Task[Response]]] = {}
 
     async def page(self, request: Request) -> Response:
@@ -125,7 +127,7 @@ class _Answers:
 
     async def stage(self, request: Request) -> Response:
         dataflow, stage = _whole(request, "dataflow"), _whole(request, "stage")
-        return await self._called(lambda: stage_of(self._watch.stats(), dataflow, stage))
+        return await self._called(lambda: stage_of(self._watch.recent(), dataflow, stage))
 
     async def query(self, request: Request) -> Response:
         text = bytearray()
@@ -151,7 +153,7 @@ class _Answers:
             return _error(f"{error}: pip install 'naiad[metrics]'", 501)
         registry = CollectorRegistry()
         registry.register(ClusterCollector(self._watch.stats))
-        return await self._sent(lambda: generate_latest(registry), CONTENT_TYPE_LATEST)
+        return await self._sent(lambda: generate_latest(registry), CONTENT_TYPE_LATEST, "metrics")
 
     def _flow(self, request: Request) -> Flow:
         return self._watch.cluster.flow(_whole(request, "dataflow"))
@@ -165,26 +167,26 @@ class _Answers:
             if task.done() and now - at > _SHARED_SECONDS:
                 del self._whys[old]
         if key not in self._whys:
-            self._whys[key] = now, asyncio.ensure_future(self._called(asks))
+            self._whys[key] = now, asyncio.ensure_future(self._called(asks, "why"))
         return await asyncio.shield(self._whys[key][1])  # the page that asked first may be gone by then
 
-    async def _called(self, asks: Callable[[], Json]) -> Response:
+    async def _called(self, asks: Callable[[], Json], kind: str = "") -> Response:
         """Return what a call to the workers answers, as JSON; an error of it as its text."""
-        return await self._sent(lambda: packed(asks()), "application/json")
+        return await self._sent(lambda: packed(asks()), "application/json", kind)
 
-    async def _sent(self, asks: Callable[[], bytes], content_type: str) -> Response:
+    async def _sent(self, asks: Callable[[], bytes], content_type: str, kind: str = "") -> Response:
         """Return the bytes that a call to the workers answers. Each call takes one of the 40 threads that the
-        console has for all it does, so few calls may wait for workers.
+        console has for all it does, so few calls of a kind may wait for workers.
         """
-        if self._calls >= CONSOLE_CALLS_MAX:
+        if self._calls[kind] >= CONSOLE_CALLS_MAX:
             return _error(_BUSY, 503)
-        self._calls += 1
+        self._calls[kind] += 1
         try:
             return Response(await run_in_threadpool(asks), headers={"content-type": content_type})
         except TimelyError as error:
             return _error(str(error), 409)
         finally:
-            self._calls -= 1
+            self._calls[kind] -= 1
 
 
 def _whole(request: Request, name: str) -> int:
