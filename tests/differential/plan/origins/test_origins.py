@@ -36,6 +36,7 @@ def _plan(rows: Collection) -> bytes:
     [
         (lambda o: o.filter(o.cents > 3), lambda o: o.filter(col.cents > 3)),
         (lambda o: o[["id", o.k]], lambda o: o.select("id", "k")),
+        (lambda o: o.select("id", o.id, col.id), lambda o: o.select("id")),
         (lambda o: o.select(o[0], o["k"]), lambda o: o.select("id", "k")),
         (lambda o: o.filter(o.id > 1).select(o.id), lambda o: o.filter(col.id > 1).select("id")),
         (lambda o: o.distinct().drop(o.k, o.cust), lambda o: o.distinct().drop("k", "cust")),

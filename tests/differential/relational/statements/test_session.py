@@ -162,6 +162,12 @@ def test_views_that_are_replaced_while_they_are_read_answer_all_the_same(
         replace("while it runs")
         return began(reads, flow, through)
 
+    asked: list[str] = []
+    answer = StatementReads._answer
+    monkeypatch.setattr(StatementReads, "_answer", lambda *args: (asked.append(""), answer(*args))[1])
+    with pytest.raises(dd.RowError, match="divides by zero"):
+        shop.sql("select 1 / (length(customer) - 3) as x from large")
+    assert len(asked) == 1, "nobody has replaced a view"
     monkeypatch.setattr(StatementReads, "together", replaced_before)
     monkeypatch.setattr(StatementReads, "_began", replaced_after)
     for at in ("before it is installed", "while it runs"):
