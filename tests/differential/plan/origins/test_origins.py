@@ -130,8 +130,11 @@ def test_columns_behind_explode_are_those_before() -> None:
         "k",
         "whole",
     )
-    again = words.join(o, words.id == o.cust)
-    assert _plan(again.select(o.id)) == _plan(again.select(id=col.id_right)), "that side is the owner itself"
+    posts = dd.input(o.dataflow, "posts", "id: int, cust: int, tags: array<string>")
+    tags = posts.explode("tags")
+    again = tags.join(posts, tags.id == posts.cust)
+    own = again.select(posts.id)
+    assert _plan(own) == _plan(again.select(id=col.id_right)), "that side is the owner itself"
     with pytest.raises(ExpressionError, match="computed it anew"):
         words.select(o.k)
     joined = o.join(c, o.cust == c.id).with_columns(name=dd.functions.split("name", ","))
