@@ -133,6 +133,25 @@ def test_a_graph_has_a_box_for_each_stage_and_each_loop_and_can_be_coloured(show
     page.click(".tools input[type=checkbox]")
 
 
+def test_a_narrow_window_keeps_the_graph_and_cuts_nothing_off(shown: Shown) -> None:
+    page = shown.page
+    before = page.driver.get_window_size()
+    page.driver.set_window_size(620, 860)
+    try:
+        for view in ("", "help", f"flow/{shown.graph.index}/graph/1"):
+            page.go(view)
+            page.until(
+                lambda: page.run(
+                    "document.getElementById('verdict').textContent = 'it waits '.repeat(30);"
+                    "return document.documentElement.scrollWidth <= innerWidth"
+                )
+            )
+        page.shows(".side", "busy, by worker")
+        page.until(lambda: page.run("return document.querySelector('.canvas').clientHeight > 300"))
+    finally:
+        page.driver.set_window_size(before["width"], before["height"])
+
+
 def test_names_are_texts_whatever_is_in_them(shown: Shown) -> None:
     page = shown.page
     page.go(f"flow/{shown.flow.index}/graph")
