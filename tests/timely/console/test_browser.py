@@ -386,11 +386,15 @@ def test_what_stages_do_counts_if_they_do_it_most_of_the_time(shown: Shown) -> N
     page = shown.page
 
     def kinds(*noticed: int) -> object:
-        """What the page finds after sixteen frames, of which these have a stage that is busy."""
+        """What the page finds after sixteen frames, of which these have a stage that is busy.
+
+        Ten seconds lie between those of two calls, so that frames of the server in between do not count.
+        """
         return page.run(
+            "naiad.since = Math.max(naiad.since ?? 0, naiad.state.frame.at) + 10;"
             "for (let n = 0; n < 16; n += 1) {"
             "  const frame = JSON.parse(JSON.stringify(naiad.state.frame));"
-            "  frame.at += 0.25; frame.seconds = 0.25;"
+            "  frame.at = naiad.since += 0.25; frame.seconds = 0.25;"
             "  for (const flow of frame.flows) flow.findings = arguments[0].includes(n)"
             "    ? [{kind: 'busy', stage: 1, text: 'is busy', advice: ''}] : [];"
             "  naiad.hear(frame) }"
