@@ -7,7 +7,6 @@ refused_*   an error with the user's line where it is not there, or may be one o
 from __future__ import annotations
 
 import copy
-import pickle
 from collections.abc import Callable
 
 import pytest
@@ -228,5 +227,5 @@ def test_refused_a_name_that_is_no_column() -> None:
 def test_collections_with_any_columns_can_be_copied() -> None:
     orders, _ = inputs()
     assert copy.copy(orders).schema == orders.schema
-    assert pickle.loads(pickle.dumps(orders)).schema == orders.schema
+    assert not hasattr(orders, "__deepcopy__"), "names that Python asks for are no columns"
     assert not hasattr(orders, "__len_hint__") and not hasattr(object.__new__(Collection), "cents")
