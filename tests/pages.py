@@ -118,7 +118,7 @@ class Events:
             pass  # the connection was closed, in the middle of a line perhaps
 
     def first(self, name: str, wanted: Callable[[dict[str, object]], object] = bool) -> dict[str, object]:
-        """Wait for an event of that name of which `wanted` is true, and return it."""
+        """Wait for an event with that name for which `wanted` returns True, and return it."""
 
         def there() -> Iterator[dict[str, object]]:
             for each, value in self.all:

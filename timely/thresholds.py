@@ -25,10 +25,10 @@ ARROW_VALUES_MIN: Final = 50_000
 better way, joining takes 1.2 at 50,000 and 1.3 at 200,000 texts; Arrow takes 1.4 at 1,000 and 1.5 at 10,000
 (`bench/results/thresholds.md`)."""
 
-DIVIDED_RECORDS_MIN: Final = 64
+DIVIDED_RECORDS_MIN: Final = 32
 """From this many records on keys are numbered as columns (`building/record_columns.py`); fewer one by one.
-With whole numbers as keys columns take 1.4 at 32 records and 0.9 at 64; one by one takes 1.8 at 128, 5 at
-10,000. With text columns take 1.1 at 16, and one by one 1.2 at 32, 2.4 at 10,000."""
+With whole numbers as keys columns take 1.3 at 16 records and 0.8 at 32; one by one takes 2.1 at 64, 3.2 at
+128. With text columns take 1.4 at 16 and 0.9 at 32; one by one 1.5 at 64, 2.0 at 128."""
 
 FOLDED_ROWS_MIN: Final = 1 << 14
 """Rows of an insertion that wait folded for its seal; fewer wait as words. For memory: 65,536 rows of two

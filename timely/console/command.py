@@ -15,6 +15,7 @@ from typing import TextIO
 from .. import connect
 from ..client.cluster import Cluster
 from ..errors import MisuseError
+from ..metrics.command import listen_address
 from .asking import ClusterWatch
 from .serving import serve
 
@@ -65,13 +66,6 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _listen(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not host or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r}: give HOST:PORT, as in 127.0.0.1:8080")
-    return host.strip("[]"), int(port)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m timely.console",
@@ -82,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("address", metavar="HOST:PORT", help="of any worker of the cluster")
     parser.add_argument(
         "--listen",
-        type=_listen,
+        type=listen_address,
         default=("127.0.0.1", 8080),
         metavar="HOST:PORT",
         help="where to serve the page (127.0.0.1:8080). other than this machine only with --keys",

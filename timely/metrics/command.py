@@ -18,7 +18,7 @@ from ..client.cluster import Cluster
 from ..client.reports.figures import Stats
 from ..errors import MisuseError, TimelyError
 
-__all__ = ["ScrapeServer", "ScrapedCluster", "run_command", "serve"]
+__all__ = ["ScrapeServer", "ScrapedCluster", "listen_address", "run_command", "serve"]
 
 _EXAMPLES = """examples:
   python -m timely.metrics localhost:7401                       http://127.0.0.1:9464/metrics
@@ -113,10 +113,11 @@ def serve(asked: ScrapedCluster, host: str, port: int, *, stages: bool = False) 
     return ScrapeServer(server, thread, int(server.server_port))
 
 
-def _listen(text: str) -> tuple[str, int]:
+def listen_address(text: str) -> tuple[str, int]:
+    """Return the host and the port of `--listen`; raises ArgumentTypeError."""
     host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r}: give HOST:PORT, as in 127.0.0.1:9464")
+    if not host or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r}: give HOST:PORT, as in 127.0.0.1:8080")
     return host.strip("[]"), int(port)
 
 
@@ -130,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("address", metavar="HOST:PORT", nargs="?", help="of any worker of the cluster")
     parser.add_argument(
         "--listen",
-        type=_listen,
+        type=listen_address,
         default=("127.0.0.1", 9464),
         metavar="HOST:PORT",
         help="where to serve (127.0.0.1:9464). programs that reach it read names and numbers, no rows",

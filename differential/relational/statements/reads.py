@@ -86,8 +86,9 @@ class StatementReads:
         return max(through, 0)
 
     def answer(self, query: ReadQuery) -> tuple[pa.Table, int]:
-        """Return the rows of a query, in its order, and the epoch as of which they are. Begin again if
-        another client has replaced a view meanwhile by one with the same columns.
+        """Return the rows of a query, in its order, and their epoch.
+
+        If another client meanwhile replaces a view by one with the same columns, begin again.
         """
         for _ in range(_REPLACED_MAX):
             try:

@@ -1,4 +1,4 @@
-"""Many texts in one dataflow, over tables whose rows come and go; DuckDB is asked at every epoch."""
+"""Runs many texts in one dataflow while rows of the tables come and go; compares each epoch with DuckDB."""
 
 from __future__ import annotations
 

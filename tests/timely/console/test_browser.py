@@ -386,7 +386,7 @@ def test_what_stages_do_counts_if_they_do_it_most_of_the_time(shown: Shown) -> N
     page = shown.page
 
     def kinds(*noticed: int) -> object:
-        """What the page finds after sixteen frames, of which these have a stage that is busy.
+        """Return what the page finds after sixteen frames. In those that are named, a stage is busy.
 
         Ten seconds lie between those of two calls, so that frames of the server in between do not count.
         """

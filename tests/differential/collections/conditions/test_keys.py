@@ -1,4 +1,4 @@
-"""keys.py: which equalities are keys of a join, and of which type."""
+"""keys.py: which equalities become keys of a join, and which types these keys have."""
 
 from __future__ import annotations
 

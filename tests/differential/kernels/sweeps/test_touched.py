@@ -24,7 +24,7 @@ def words_of(lines: list[Line]) -> Int64s:
 
 
 def table_of(*parts: list[Line]) -> Trace:
-    """A table with a run for each part, if they are so many that none are merged."""
+    """Return a table that keeps each part as a run of its own: it has too many parts to merge any."""
     trace = Trace(1, 2, 1 << 62)
     for part in parts:
         trace.insert(words_of(part))

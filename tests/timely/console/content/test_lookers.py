@@ -1,4 +1,4 @@
-"""Who waits is woken from any thread; what is packed is one line."""
+"""Any thread wakes the pages that wait, and a packed message is one line."""
 
 from __future__ import annotations
 
