@@ -35,6 +35,7 @@ _RUST: dict[tuple[str, int | None], tuple[tuple[float, float], tuple[float, floa
     ("wcc prioritised", None): ((1.0, 1.5), (1.0, 2.0)),
     ("bfs", None): ((0.8, 0.8), (0.8, 2.0)),
     ("scc plain", None): ((0.7, 0.8), (0.7, 1.5)),
+    ("scc written", None): ((0.5, 0.5), (0.6, 0.6)),
     ("pagerank", None): ((0.5, 0.5), (0.5, 0.7)),
     ("count plain", 1_000_000): ((0.5, 1.0), (0.8, 1.5)),
     ("sum", None): ((0.4, 0.8), (0.6, 1.5)),

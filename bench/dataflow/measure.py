@@ -65,6 +65,7 @@ JOBS: dict[str, Callable[..., Job]] = {  # type: ignore[explicit-any]  # three o
         "wcc-prioritised": ("wcc", "job_prioritised"),
         "bfs": ("bfs", "job"),
         "scc": ("scc", "job"),
+        "scc-written": ("scc", "job_written"),
         "pagerank": ("pagerank", "job"),
         "count": ("count", "job"),
         "sum": ("sum", "job"),
@@ -78,6 +79,7 @@ _WARM_UP_SIZES = {
     "wcc-prioritised": (20_000, 20_000, 6),
     "bfs": (8_000, 20_000, 6),
     "scc": (8_000, 20_000, 6),
+    "scc-written": (8_000, 20_000, 6),
     "pagerank": (8_000, 20_000, 4),
     "q3": (20_000, 6, 100),
 }

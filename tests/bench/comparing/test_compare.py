@@ -85,7 +85,7 @@ def test_chosen_without_names_are_all() -> None:
 
 def test_chosen_by_name_or_its_beginning() -> None:
     names = [case.name for case in chosen(CASES, ["scc", "bfs-100k-1m"])]
-    assert names == ["bfs-100k-1M", "scc-100k-200k"]
+    assert names == ["bfs-100k-1M", "scc-100k-200k", "scc-written-100k-200k"]
     assert [case.name for case in chosen(CASES, ["bfs-1M"])] == ["bfs-1M-2M"]
     assert [case.name for case in chosen(CASES, ["wcc-100k-200k"])] == ["wcc-100k-200k"]
 

@@ -7,6 +7,7 @@ pub const USAGE: &str = "usage: ddpeer WORKLOAD NUMBERS [--batch B] [-w W]
   wcc prioritised N E K    the same by propagate_at, small labels first
   bfs N E K                distances from node 0
   scc plain N E K          edges inside strongly connected components: strongly_connected
+  scc written N E K        the same: what is compared with it is the program that a user writes
   scc prioritised N E K    the same by strongly_connected_at, small labels first
   pagerank N E K           ranks in whole numbers, 20 iterations
   count plain M R K U      rows by key
@@ -109,7 +110,7 @@ fn kind(words: &str) -> Result<Kind, String> {
         "wcc plain" => Kind::WccPlain,
         "wcc prioritised" => Kind::WccPrioritised,
         "bfs" => Kind::Bfs,
-        "scc plain" => Kind::SccPlain,
+        "scc plain" | "scc written" => Kind::SccPlain,
         "scc prioritised" => Kind::SccPrioritised,
         "pagerank" => Kind::Pagerank,
         "count plain" => Kind::CountPlain,
