@@ -48,14 +48,19 @@ class Pieces:
     open, a call works in pieces, and for `SOURCE_SECONDS_MAX` in all, or `factor` times that.
     """
 
-    def __init__(self, workers: Sequence[Worker], about: frozenset[int], until: float, factor: float) -> None:
-        self.has_sources = have_open_sources(workers, about)
+    def __init__(self, workers: Sequence[Worker], about: About, until: float, factor: float) -> None:
+        self.about = about
+        self.has_sources = about is not None and have_open_sources(workers, about)
         until_sources = time.monotonic() + factor * SOURCE_SECONDS_MAX
         self.until = min(until, until_sources) if self.has_sources else until
         self._seconds = _FIRST_SECONDS
 
     def next_until(self) -> float:
-        """Return the end of the next piece, on the monotonic clock."""
+        """Return the end of the next piece, on the monotonic clock: of a call about all dataflows, that of
+        the call.
+        """
+        if self.about is None:
+            return self.until
         seconds, self._seconds = self._seconds, min(2 * self._seconds, _LAST_SECONDS)
         return min(self.until, time.monotonic() + seconds)
 

@@ -205,7 +205,7 @@ class EmbeddedWorkers(Asked):
             if not all(waits_for_epoch(request) for _, request, _ in requests):  # waits help no other thread
                 self._waiting_threads.wake()
         else:
-            self._work_off(until - ANSWER_SECONDS_MAX, self._about(dataflows))
+            self._work_off(until - ANSWER_SECONDS_MAX, dataflows)
         if not answers.waiting or self._settle(answers, until, self._about(dataflows)):
             return answers, None, 0.0
         if time.monotonic() > until:
@@ -312,8 +312,7 @@ class EmbeddedWorkers(Asked):
         """Do all work of a dataflow, or as much as can be done before `until`; return True if the epoch is
         complete on all workers then. If it is not, calls of other threads may still complete it.
         """
-        is_alone = len(self._instances) == 1 and dataflow in self._instances and not self._has_sources
-        self._work_off(until, None if is_alone else self._about((dataflow,)))  # Fast path.
+        self._work_off(until, (dataflow,))
         durable = self._durable
         try:
             if durable is not None:
@@ -349,9 +348,7 @@ class EmbeddedWorkers(Asked):
     @_in_turn
     def work_off(self) -> None:
         """Do all work; or, if a call has hit its time limit before, as much as a seal does."""
-        self._work_off(
-            time.monotonic() + REPLY_SECONDS_MAX if self._late else inf, self._about(None), factor=50
-        )
+        self._work_off(time.monotonic() + REPLY_SECONDS_MAX if self._late else inf, factor=50)
 
     def _may_begin(self, until: float) -> bool:
         """Return True if this thread can have the turn before `until`."""
@@ -391,8 +388,8 @@ class EmbeddedWorkers(Asked):
             looks = looks or waits_for_epoch(request)
             asks_else = asks_else or not isinstance(request, Progress) or request.beyond < 0
         if waits:
-            about = self._about(dataflows)
-            self._work_off(until if looks or not are_late(self._late, about) else 0.0, about, asks_else)
+            is_brief = not looks and bool(self._late) and are_late(self._late, self._about(dataflows))
+            self._work_off(0.0 if is_brief else until, dataflows, asks_else)
         answers = [self._take_at_once(worker, request, table) for worker, request, table in requests]
         if not waits:
             if self.count > 1:
@@ -404,9 +401,9 @@ class EmbeddedWorkers(Asked):
 
     def _work_off_for(self, dataflow: int) -> None:
         """Work off pending work, which is too much, after a call has sealed an epoch of a dataflow."""
-        about = self._about((dataflow,))
-        seconds = self._pending.seconds_of_seal(REPLY_SECONDS_MAX, are_late(self._late, about))
-        self._work_off(time.monotonic() + seconds, about, factor=50)
+        is_late = bool(self._late) and are_late(self._late, self._about((dataflow,)))
+        seconds = self._pending.seconds_of_seal(REPLY_SECONDS_MAX, is_late)
+        self._work_off(time.monotonic() + seconds, (dataflow,), factor=50)
         if (error := self._what_ended(dataflow)) is not None:
             raise error
 
@@ -435,8 +432,8 @@ class EmbeddedWorkers(Asked):
             spec = self._durable.prepare(spec, builder, replaces is not None)
         # The dataflow may read exports of others, and begins with what these have done by then.
         read = [one for one in exporting(self._workers[0]) if one not in self._late]
-        about = self._about(read if replaces is None else [*read, replaces])
-        self._work_off(min(until, time.monotonic() + REPLY_SECONDS_MAX), about)
+        read += [] if replaces is None else [replaces]
+        self._work_off(min(until, time.monotonic() + REPLY_SECONDS_MAX), read)
         if self._durable is not None and (known := self._durable.known(spec, builder, arguments, replaces)):
             return known
         old = -1 if replaces is None else self._server.new_versions.check_replaceable(replaces)
@@ -521,32 +518,40 @@ class EmbeddedWorkers(Asked):
             return None  # Fast path.
         return concerned(self._workers[0], self._server.replacements, dataflows, not self._has_sources)
 
-    def _work_off(self, until: float, about: About = None, asks_else: bool = False, factor: int = 1) -> None:
-        """Work until nothing is left to do in the dataflows `about`, or until `until`; see also `Pieces`.
-        `asks_else`: the caller asks for more than this work. Then, if no rows have come since, the memory
-        that an earlier load has left goes back to the system first.
+    def _work_off(
+        self,
+        until: float,
+        dataflows: Collection[int] | None = None,
+        asks_else: bool = False,
+        factor: int = 1,
+    ) -> None:
+        """Work until nothing is left to do in these dataflows (None: all) and in those that they read, or
+        until `until`; see also `Pieces`. `asks_else`: the caller asks for more than this work. Then, if no
+        rows have come since, the memory that an earlier load has left goes back to the system first.
         """
         if self._broken is None:
-            rows, giving_back, pieces = self._pending.rows, self._giving_back, None
-            if about is not None:
-                pieces = Pieces(self._workers, about, until, factor)
-                until = pieces.until
+            rows, giving_back, threads = self._pending.rows, self._giving_back, self._threads
             if asks_else and not rows:
                 giving_back.look_behind()
+            # Workers that take turns do a step whatever the call is about: mostly nothing is left after it,
+            # and then nobody needs to know what it is about.
+            pieces = None if threads is None else Pieces(self._workers, self._about(dataflows), until, factor)
             while self._step(until if pieces is None else pieces.next_until()):
                 # For a lone worker no further step is needed to know that nothing is left, nor for threads
                 # that have not paused; for workers that take turns it is.
-                threads = self._threads
                 if self._workers[0].is_at_rest() if self.count == 1 else threads and not threads.has_paused:
                     break
+                if pieces is None:
+                    pieces = Pieces(self._workers, self._about(dataflows), until, factor)
+                about = pieces.about
                 if about is not None and have_done(self._workers, about):
                     giving_back.add(rows)
                     self._late.difference_update(about)
                     self._pending.clear(about)
                     return
-                if time.monotonic() > until:  # the rest is still pending
+                if time.monotonic() > pieces.until:  # the rest is still pending
                     giving_back.add(rows)
-                    if pieces is None or not pieces.has_sources:
+                    if not pieces.has_sources:
                         self._late.update(self._instances if about is None else about)
                     return
             giving_back.look(rows)
@@ -557,9 +562,9 @@ class EmbeddedWorkers(Asked):
         """Work until all answers are known, or nothing is left to do in the dataflows `about`; return True if
         they are known. Raise the error of an answer.
         """
-        pieces = None if about is None else Pieces(self._workers, about, until, inf)
+        pieces = Pieces(self._workers, about, until, inf)
         while answers.waiting:
-            moved = self._step(until if pieces is None else pieces.next_until())
+            moved = self._step(pieces.next_until())
             if self._durable is not None and not moved:
                 moved = self._durable.look() or self._durable.settle()
             answers.take()
