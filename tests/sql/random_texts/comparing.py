@@ -45,24 +45,19 @@ def compared(judge: Judge, texts: Mapping[int, str], declared: Mapping[str, str]
     epochs = _contents(seed, schemas)
     wanted = _wanted(judge, dict(texts), schemas, epochs)
     outcome = Compared()
-    taken: dict[int, str] = {}
-    for each in sorted({number for number, _ in wanted}):
-        try:
-            trial = Dataflow("tried")
-            dd.sql(trial, texts[each], dialect="duckdb", clock=None, **_inputs(trial, schemas))
-        except TimelyError as error:
-            outcome.refused.append(f"{each}: {error}\n{texts[each]}")
-        else:
-            taken[each] = texts[each]
-    outcome.count = len(taken)
+    answered = sorted({number for number, _ in wanted})
     columns: dict[int, tuple[str, ...]] = {}
 
     def build(flow: Dataflow) -> None:
-        tables = _inputs(flow, schemas)
-        for number, text in taken.items():
-            answer = dd.sql(flow, text, dialect="duckdb", clock=None, **tables)
-            columns[number] = answer.schema.names
-            answer.output(f"q{number}")
+        tables = {name: dd.input(flow, name, schema) for name, schema in schemas.items()}
+        for number in answered:
+            try:
+                answer = dd.sql(flow, texts[number], dialect="duckdb", clock=None, **tables)
+            except TimelyError as error:
+                outcome.refused.append(f"{number}: {error}\n{texts[number]}")
+            else:
+                columns[number] = answer.schema.names
+                answer.output(f"q{number}")
 
     wrong: dict[int, str] = {}
     with timely.connect(workers=workers, embedded=True) as cluster:
@@ -71,16 +66,13 @@ def compared(judge: Judge, texts: Mapping[int, str], declared: Mapping[str, str]
         for epoch, contents in enumerate(epochs):
             _change(flow, before, contents)
             before = contents
-            for number in taken:
+            for number in columns:
                 why = _difference(flow, number, columns[number], wanted[number, epoch])
                 if why:
                     wrong.setdefault(number, f"{number}, epoch {epoch}: {why} of {contents}\n{texts[number]}")
+    outcome.count = len(columns)
     outcome.wrong += wrong.values()
     return outcome
-
-
-def _inputs(flow: Dataflow, schemas: Mapping[str, Schema]) -> dict[str, dd.Collection]:
-    return {name: dd.input(flow, name, schema) for name, schema in schemas.items()}
 
 
 def _change(flow: Flow, before: Tables, contents: Tables) -> None:
