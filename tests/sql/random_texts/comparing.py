@@ -66,8 +66,8 @@ def compared(judge: Judge, texts: Mapping[int, str], declared: Mapping[str, str]
         for epoch, contents in enumerate(epochs):
             _change(flow, before, contents)
             before = contents
-            for number in columns:
-                why = _difference(flow, number, columns[number], wanted[number, epoch])
+            for number, names in columns.items():
+                why = _difference(flow, number, names, wanted[number, epoch])
                 if why:
                     wrong.setdefault(number, f"{number}, epoch {epoch}: {why} of {contents}\n{texts[number]}")
     outcome.count = len(columns)
