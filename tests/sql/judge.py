@@ -32,16 +32,22 @@ class Judge:
         self._database.execute(
             "SET order_by_non_integer_literal = true"
         )  # random queries have constants there
+        self._told: dict[str, str] = {}
 
     def tell(self, name: str, schema: Schema, rows: Iterable[Sequence[object]]) -> None:
         """The table `name` has these rows from now on, and no others."""
         listed = list(rows)
+        told = f"{schema!r} {listed!r}"
+        if self._told.get(name) == told:
+            return
         fields = pa.schema([(each.name, each.type.arrow_of_values()) for each in schema])
         columns = [pa.array([row[place] for row in listed], field.type) for place, field in enumerate(fields)]
         self.tell_table(name, pa.Table.from_arrays(columns, schema=fields))
+        self._told[name] = told
 
     def tell_table(self, name: str, table: pa.Table) -> None:
         """The same, of an Arrow table."""
+        self._told.pop(name, None)
         self._database.register("told", table)
         self._database.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM told')
         self._database.unregister("told")
