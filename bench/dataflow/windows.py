@@ -91,6 +91,15 @@ def _rest(rows: Collection) -> Collection:
     return rows.over("k", by="t").rows_between(0, None).with_columns(x=dd.sum("v"))
 
 
+def _number_and_rest(rows: Collection) -> Collection:
+    window = rows.over("k", by="t").rows_between(0, None)
+    return window.with_columns(n=dd.row_number(), x=dd.sum("v"))
+
+
+def _later(rows: Collection) -> Collection:
+    return rows.over("k", by="t").range_between(200, None).with_columns(f=dd.first_value("v"), x=dd.max("v"))
+
+
 def _all(rows: Collection) -> Collection:
     return rows.over("k").with_columns(x=dd.max("v"))
 
@@ -101,6 +110,8 @@ def _by_text(rows: Collection) -> Collection:
 
 
 _TEXT = f"'{_BEGIN}' || t::varchar"
+_REST = _OVER.format("rows between current row and unbounded following")
+_LATER = _OVER.format("range between 200 following and unbounded following")
 _SUM = f"sum(v) {_OVER.format('')}"
 _NUMBER = f"row_number() {_OVER.format('')}"
 
@@ -118,8 +129,12 @@ SHAPES: dict[str, Shape] = {
     "ntile(10)": Shape(_tenths, f"ntile(10) {_OVER.format('')}", 0.5),
     "percent_rank, another value at 0.5": Shape(_ranks, f"percent_rank() {_OVER.format('')}", 0.5, True),
     "percent_rank, a row more at 0.5": Shape(_ranks, f"percent_rank() {_OVER.format('')}", 0.5),
-    "sum of all rows behind, at 0.01": Shape(
-        _rest, f"sum(v) {_OVER.format('rows between current row and unbounded following')}", 0.01
+    "sum of all rows behind, at 0.01": Shape(_rest, f"sum(v) {_REST}", 0.01),
+    "row_number and the sum of all rows behind, another value at 0.01": Shape(
+        _number_and_rest, f"{_NUMBER} as n, sum(v) {_REST}", 0.01, True
+    ),
+    "first value and maximum from 100 rows later on": Shape(
+        _later, f"first_value(v) {_LATER} as f, max(v) {_LATER}", 0.5
     ),
     "maximum of all rows": Shape(_all, "max(v) over (partition by k)", 0.5),
     "lag in an order of texts": Shape(_by_text, f"lag(v) over (partition by k order by {_TEXT})", 0.5),

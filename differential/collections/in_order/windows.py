@@ -34,10 +34,10 @@ from ...errors import ExpressionError, SchemaError, shown
 from ...expressions.expression import ColumnRef, Expr, ExprLike, Ordering, col, lit, when
 from ...expressions.orders import By, orderings
 from ...expressions.pending import over_rows
-from ...operators.reducing.window_parts import Frame, FrameUnit, WindowKind
+from ...operators.reducing.window_parts import Frame, FrameUnit, WindowKind, two_ways
 from ...other_spellings import written_as
 from ...plan.grouping.computing import order_of, with_columns
-from ...plan.nodes import OrderBy, OverWindow, Select, WindowCall
+from ...plan.nodes import Node, OrderBy, OverWindow, Select, WindowCall
 from ..handle import Handle, Names, names_of
 from .ordered import OrderOperators
 
@@ -289,8 +289,7 @@ class Windowed(Offered, Generic[H]):
             for call in calls
             if call.name in defaults
         ]
-        window = OverWindow(source, self.keys, tuple(order.values()), tuple(named), self.frame)
-        window.check()
+        window = self._window(source, tuple(order.values()), named)
         answers: list[tuple[str, Expr]] = [(name, col(name)) for name in rows.schema.names]
         for call in calls:
             answer: Expr = col(own[call.name])
@@ -299,6 +298,20 @@ class Windowed(Offered, Generic[H]):
                 answer = when(is_there).then(answer).otherwise(defaults[call.name])
             answers.append((call.name, answer))
         return rows.with_node(Select(add(window), tuple(answers)))
+
+    def _window(self, source: Node, order: tuple[OrderBy, ...], calls: Sequence[WindowCall]) -> OverWindow:
+        """Return the window: two, one over the answers of the other, where functions go in two directions."""
+        ways = two_ways([call.kind for call in calls], self.frame)
+        if ways is None:
+            window = OverWindow(source, self.keys, order, tuple(calls), self.frame)
+            window.check()
+            return window
+        on, back = ([calls[at] for at in way] for way in ways)
+        taken = [*source.schema.names, *(call.name for call in calls)]
+        # In front of other answers, so that copies of a row have the same order in both windows.
+        copies = WindowCall(_fresh_names(["copy"], taken)["copy"], "copy_number")
+        first = self._window(source, order, [copies, *on])
+        return self._window(self.collection.plan.add(first), order, back)
 
 
 def _fresh_names(names: Sequence[str], taken: Sequence[str]) -> dict[str, str]:

@@ -8,12 +8,18 @@ from typing import Final
 
 from differential.kernels.sums.accumulated import TOTAL, WIDE_TOTAL_LOW
 from differential.operators.ordered.layout import InOrder, LayoutWord, rank_of
-from differential.operators.reducing.window_parts import Frame, WindowFunctions, WindowPart
+from differential.operators.reducing.window_parts import (
+    Frame,
+    WindowFunctions,
+    WindowKind,
+    WindowPart,
+    is_read_backwards,
+)
 
 __all__ = ["WindowOrder"]
 
-_MAY_TURN: Final = frozenset(("count", "sum", "avg", "min", "max", "last_value", "lag"))
-"""Functions whose answers follow as well from the rows in the opposite order."""
+_TURNED: Final[dict[WindowKind, WindowKind]] = {"last_value": "first_value", "first_value": "last_value"}
+"""What functions are called in the opposite order."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +52,8 @@ class WindowOrder(InOrder):
 
     @cached_property
     def is_turned(self) -> bool:
-        """True if frames end with the group, but do not begin with it: from the last row on, they begin with
-        it, and a change is only seen by rows on one side.
-        """
-        kinds = {part.kind for part, _ in self.functions}
-        ends = self.frame.start is not None and self.frame.stop is None
-        return ends and kinds <= _MAY_TURN and kinds != {"lag"}
+        """True if the rows are stored from the last one to the first; see `is_read_backwards`."""
+        return is_read_backwards({part.kind for part, _ in self.functions}, self.frame)
 
     def aggregate(self) -> WindowFunctions:
         """See `InOrder`."""
@@ -62,10 +64,9 @@ class WindowOrder(InOrder):
         return WindowFunctions(parts, frame, width, self.ordered, self._by(), symbols, rank_of)
 
     def _part(self, part: WindowPart, column: str | None) -> WindowPart:
-        if self.is_turned and part.kind == "lag":
-            part = replace(part, amount=-part.amount)
-        if self.is_turned and part.kind == "last_value":
-            part = replace(part, kind="first_value")
+        if self.is_turned:
+            amount = -part.amount if part.kind == "lag" else part.amount
+            part = replace(part, kind=_TURNED.get(part.kind, part.kind), amount=amount)
         if column is None:
             return part
         flag, value = self._places(column)

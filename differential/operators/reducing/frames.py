@@ -41,7 +41,9 @@ from differential.operators.reducing.window_parts import (
 __all__ = ["frame_stops", "in_value_order", "part_answers", "unclear_rows", "window_answers"]
 
 _SAFE_SUM: Final = float(1 << 62)
-_OF_PLACES: Final = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag")
+_OF_PLACES: Final = (
+    "row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "copy_number", "lag",
+)  # fmt: skip
 """These see no frame."""
 
 
@@ -262,6 +264,10 @@ def _number(part: WindowPart, rows: Copies, frames: Int64s, states: Int64s, size
     kind, start = part.kind, rows.groups[0]
     if kind == "count":
         return _upto(arguments_of(part, rows)[0], frames)
+    if kind == "copy_number":
+        begins = np.ones(start.shape[0], np.bool_)
+        begins[1:] = (rows.which[1:] != rows.which[:-1]) | (rows.number[1:] != rows.number[:-1])
+        return np.arange(1, start.shape[0] + 1) - _spans(begins)[0]
     if kind == "dense_rank":
         upto = peers_upto(rows)
         upto += states[1, rows.number]

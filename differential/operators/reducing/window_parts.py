@@ -15,7 +15,7 @@ A row whose value in the order is null has a frame of the rows with null, where 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -51,6 +51,8 @@ __all__ = [
     "WindowKind",
     "WindowPart",
     "copies_of",
+    "is_read_backwards",
+    "two_ways",
 ]
 
 FrameUnit = Literal["rows", "groups", "range"]
@@ -61,6 +63,7 @@ WindowKind = Literal[
     "percent_rank",
     "cume_dist",
     "ntile",
+    "copy_number",
     "lag",
     "first_value",
     "last_value",
@@ -71,6 +74,8 @@ WindowKind = Literal[
     "min",
     "max",
 ]
+"""`copy_number` is the number of a copy among those of its row, from 1 on. It tells copies apart where a
+window is made of two (`two_ways`)."""
 
 COPIES_MAX: Final = 1 << 28
 """The largest number of rows of the groups that change at once, rows of a multiplicity counted so often."""
@@ -78,7 +83,9 @@ COPIES_MAX: Final = 1 << 28
 NO_SUM: Final = 2
 """In place of 0 for null and 1 for a value: the sum leaves 64 bits, or the digits of a decimal."""
 
-NUMBERS: Final = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "count")
+NUMBERS: Final = (
+    "row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "copy_number", "count",
+)  # fmt: skip
 """Kinds whose answer is never null."""
 
 _OF_FRAMES: Final = ("first_value", "last_value", "nth_value", "count", "sum", "avg", "min", "max")
@@ -86,6 +93,12 @@ _OF_RANKS: Final = ("rank", "percent_rank", "cume_dist")
 _OF_PEERS: Final = ("rank", "dense_rank", "percent_rank", "cume_dist")
 _FARTHEST: Final = (1 << 62) - 1
 """A distance in rows that no group has."""
+
+_BACKWARDS: Final = frozenset(("count", "sum", "avg", "min", "max", "last_value"))
+"""Where frames end with the group, a change has other answers for all rows before it, but for few behind."""
+
+_EITHER_WAY: Final = frozenset(("lag", "first_value"))
+"""Functions that cost as little in one direction as in the other."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +113,26 @@ class Frame:
     def is_all(self) -> bool:
         """True if every row sees its whole group."""
         return self.start is None and self.stop is None
+
+
+def is_read_backwards(kinds: Collection[str], frame: Frame) -> bool:
+    """Return True for a window whose frames end with the group, but do not begin with it, if all of its
+    functions can go from the last row back: their frames begin with the group then.
+    """
+    if frame.start is None or frame.stop is not None or not set(kinds) <= _BACKWARDS | _EITHER_WAY:
+        return False
+    # What `first_value` picks may be any number of rows further, where a range begins behind the row.
+    is_far = frame.unit == "range" and frame.start > 0 and "first_value" in kinds
+    return is_far or not _BACKWARDS.isdisjoint(kinds)
+
+
+def two_ways(kinds: Sequence[str], frame: Frame) -> tuple[list[int], list[int]] | None:
+    """Return which functions go forwards, and which backwards, if a window has both kinds; else None."""
+    if frame.start is None or frame.stop is not None:
+        return None
+    back = [at for at, kind in enumerate(kinds) if kind in _BACKWARDS | _EITHER_WAY]
+    on = [at for at, kind in enumerate(kinds) if kind not in _BACKWARDS | _EITHER_WAY]
+    return (on, back) if on and not _BACKWARDS.isdisjoint(kinds) else None
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ def _order_of(data: object) -> OrderBy:
     raise SchemaError(f"{data!r:.200} is no column of an order")
 
 
-_ORDER_KINDS: Final = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist")
+_ORDER_KINDS: Final = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "copy_number")
 _FRACTIONS: Final = ("percent_rank", "cume_dist")
 _PICKED: Final = ("lag", "first_value", "last_value", "nth_value")
 _AMOUNTS: Final = ("lag", "ntile", "nth_value")

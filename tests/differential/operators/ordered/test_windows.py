@@ -42,7 +42,10 @@ def test_windows_whose_frames_end_with_the_group_are_turned_round() -> None:
     assert [part.kind for part in functions.parts] == ["sum", "first_value", "lag"]
     assert functions.parts[2].amount == -2
     assert all(word.inverted for word in order.layout), "names, which are no part of the order, too"
-    for other in ("row_number", "first_value", "nth_value", "ntile", "rank"):
+    calls = ((WindowPart("max"), "v"), (WindowPart("first_value"), "name"))
+    order = WindowOrder(SCHEMA, 1, directions, 1 << 62, functions=calls, frame=frame)
+    assert [part.kind for part in order.aggregate().parts] == ["max", "last_value"]
+    for other in ("row_number", "nth_value", "ntile", "rank"):
         parts = ((WindowPart("sum"), "v"), (WindowPart(other, amount=1), None))
         assert not WindowOrder(SCHEMA, 1, directions, 1 << 62, functions=parts, frame=frame).is_turned
     for ends in (Frame("rows", None, None), Frame("rows", -3, 3)):

@@ -13,6 +13,8 @@ from differential.operators.reducing.window_parts import (
     WindowKind,
     WindowPart,
     copies_of,
+    is_read_backwards,
+    two_ways,
 )
 
 SUM = WindowPart("sum", value=1)
@@ -58,6 +60,18 @@ def test_how_far_rows_look(parts: tuple[WindowPart, ...], frame: Frame, reach: t
     functions = WindowFunctions(parts, frame, 2, 1, (-1, 0))
     shape = functions.shape(1, None if functions.is_whole else 0)
     assert tuple(shape[list(WORDS)].tolist()) == reach
+
+
+def test_which_windows_go_from_the_last_row_back_and_which_both_ways() -> None:
+    ends, later = Frame("rows", 0, None), Frame("range", 1, None)
+    assert is_read_backwards(["sum", "lag", "first_value"], ends)
+    assert not is_read_backwards(["first_value", "lag"], ends), "which cost as little forwards"
+    assert is_read_backwards(["first_value"], later), "where they do not"
+    assert not is_read_backwards(["sum", "rank"], ends)
+    assert two_ways(["sum", "rank", "first_value"], ends) == ([1], [0, 2])
+    assert two_ways(["nth_value", "row_number"], ends) is None
+    for frame in (Frame(), Frame("rows", None, None), Frame("rows", -1, 1)):
+        assert not is_read_backwards(["sum"], frame) and two_ways(["sum", "rank"], frame) is None
 
 
 def test_more_rows_may_have_another_answer_than_those_that_see_the_change() -> None:
