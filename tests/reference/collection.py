@@ -19,7 +19,7 @@ then the lexicographic order of the whole tuple is a linear extension of it.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Literal, Protocol, cast
@@ -103,7 +103,7 @@ def product_lub(left: Time, right: Time) -> Time:
 
 def collection(rows: Iterable[Row] | Mapping[Row, int]) -> Collection:
     """A collection of rows, or of rows with multiplicities; zeros are dropped."""
-    counted = Counter(rows if isinstance(rows, Mapping) else list(rows))
+    counted = rows if isinstance(rows, Mapping) else Counter(rows)
     return Counter({row: count for row, count in counted.items() if count})
 
 
@@ -226,11 +226,13 @@ def distinct(rows: Collection) -> Collection:
 
 def join(left: Collection, right: Collection, keys: int = 1) -> Collection:
     """Pairs of rows with equal first `keys` columns: key, rest of left, rest of right; counts multiplied."""
+    by_key: defaultdict[Row, list[tuple[Row, int]]] = defaultdict(list)
+    for other, times in right.items():
+        by_key[other[:keys]].append((other[keys:], times))
     found: Collection = Counter()
     for one, count in left.items():
-        for other, times in right.items():
-            if one[:keys] == other[:keys]:
-                found[(*one, *other[keys:])] += count * times
+        for rest, times in by_key.get(one[:keys], ()):
+            found[(*one, *rest)] += count * times
     return collection(found)
 
 
@@ -242,14 +244,15 @@ def join_all(parts: Sequence[tuple[Sequence[str], Collection]]) -> Collection:
     """
     named: list[tuple[dict[str, Hashable], int]] = [({}, 1)]
     for names, rows in parts:
+        seen = [place for place, name in enumerate(names) if name in named[0][0]] if named else []
+        by_seen: defaultdict[Row, list[tuple[Row, int]]] = defaultdict(list)
+        for row, count in rows.items():
+            if all(row[place] is not None for place in seen):
+                by_seen[tuple(row[place] for place in seen)].append((row, count))
         named = [
             ({**found, **dict(zip(names, row, strict=True))}, times * count)
             for found, times in named
-            for row, count in rows.items()
-            if all(
-                name not in found or (value is not None and found[name] == value)
-                for name, value in zip(names, row, strict=True)
-            )
+            for row, count in by_seen.get(tuple(found[names[place]] for place in seen), ())
         ]
     together: Collection = Counter()
     for found, times in named:
