@@ -36,12 +36,14 @@ INPUT = ["user", "mentions", "hashtags"]
 Tweet: TypeAlias = tuple[int, str, str]
 
 
-def _mentioned(tweet: Tweet) -> list[tuple[int, int]]:
+def mentioned_pairs(tweet: Tweet) -> list[tuple[int, int]]:
+    """The author of a tweet with each user whom it mentions."""
     user, mentions, _ = tweet
     return [(user, int(mentioned)) for mentioned in mentions.split()]
 
 
-def _used(tweet: Tweet) -> list[tuple[int, str]]:
+def used_hashtags(tweet: Tweet) -> list[tuple[int, str]]:
+    """The author of a tweet with each hashtag of it."""
     user, _, hashtags = tweet
     return [(user, hashtag) for hashtag in hashtags.split()]
 
@@ -61,8 +63,8 @@ def described(tweets: Collection) -> dict[str, Collection]:
     """The outputs by name: pairs and edges (`src` mentions `dst`), users, and both kinds of components, as
     `with_hashtags` gives them.
     """
-    pairs = tweets.flat_map(_mentioned, "src: int, dst: int")
-    used = tweets.flat_map(_used, "user: int, hashtag: string")
+    pairs = tweets.flat_map(mentioned_pairs, "src: int, dst: int")
+    used = tweets.flat_map(used_hashtags, "user: int, hashtag: string")
     edges = pairs.distinct()
     weak, strong = connected_components(edges), strongly_connected_components(edges)
     return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
@@ -17,7 +18,8 @@ import timely
 
 __all__ = ["main"]
 
-_FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
+_ROOT = Path(__file__).parents[1]
+_FOLDER = _ROOT / "docs" / "pictures"
 _SECONDS = 25.0
 _COLOURS = 128
 
@@ -75,6 +77,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _make(folder: Path) -> None:
+    _take_map(folder)
     with timely.connect(workers=2, silence_seconds=60) as cluster, cluster.console() as console:
         feeding = _Feeding(cluster)
         feeding.start()
@@ -103,6 +106,24 @@ def _take(folder: Path, address: str, feeding: _Feeding) -> None:
         time.sleep(1)
         page.until(lambda: page.run("return document.querySelector('.changed') !== null"))
         _picture(page, folder / "console_output.png")
+
+
+def _take_map(folder: Path) -> None:
+    """The example of a page of one's own."""
+    program = subprocess.Popen(
+        [sys.executable, "examples/hashtag_map.py"], cwd=_ROOT, stdout=subprocess.PIPE, text=True
+    )
+    assert program.stdout is not None
+    try:
+        with opened("--window-size=1180,800") as page:
+            page.driver.get(program.stdout.readline().strip())
+            page.until(lambda: int(str(page.run("return document.querySelector('#past').max"))) > 60, 200)
+            page.click("#map .group")
+            time.sleep(2)
+            _picture(page, folder / "console_own_page.png")
+    finally:
+        program.terminate()
+        program.wait()
 
 
 def _picture(page: Page, path: Path) -> None:

@@ -342,15 +342,17 @@ class Cluster(Spelled):
         """
         return [line.strip() for line in at_work(self._workers.reasons(Why(-1, -1)))]
 
-    def console(self, port: int = 0) -> Console:
+    def console(self, port: int = 0, page: str | Path | None = None) -> Console:
         """Serve a page that shows how the cluster works, to browsers of this machine, and return the console:
         print it for the address. Port 0 takes a free one. It ends with the program, or by `close`. Needs
         starlette and uvicorn: `pip install 'naiad[console]'`. docs/console.md describes the page.
 
-        Raise `MisuseError` if the port is taken.
+        `page` is the folder of a page of your own, which the address then shows; the console is at `/` there.
+
+        Raise `MisuseError` if the port is taken, or the folder has no index.html.
         """
-        serve = cast("Callable[[Cluster, int], Console]", load_function(_CONSOLE, "the page"))
-        return serve(self, port)
+        serve = cast("Callable[[Cluster, int, Path | None], Console]", load_function(_CONSOLE, "the page"))
+        return serve(self, port, None if page is None else Path(page))
 
     def append_target(self, dataflow: int = 0) -> append_target:
         """Return an object to send to other processes, for appending from there: called, it returns a

@@ -48,7 +48,7 @@ def run_command(arguments: Sequence[str], out: TextIO) -> None:
         return connect(parsed.address, keys=parsed.keys)
 
     joined().close()  # raises here, and not on the page, if the address or the keys are wrong
-    server = serve(lambda: ClusterWatch(None, joined), host, port, parsed.name)
+    server = serve(lambda: ClusterWatch(None, joined), host, port, parsed.name, parsed.page)
     out.write(f"{server.address}\n")
     out.flush()
     try:
@@ -87,6 +87,12 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="NAME",
         help="that browsers may call this host by, beside its own name and addresses",
+    )
+    parser.add_argument(
+        "--page",
+        type=Path,
+        metavar="FOLDER",
+        help="of a page of your own, with an index.html. the address shows it; the console is at /",
     )
     parser.add_argument(
         "--keys",

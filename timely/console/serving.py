@@ -8,6 +8,7 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..client.cluster import Cluster
@@ -52,26 +53,35 @@ class PageServer:
         self.watch.close()
 
 
-def console_of(cluster: Cluster, port: int = 0) -> Console:
+def console_of(cluster: Cluster, port: int = 0, page: Path | None = None) -> Console:
     """Serve a page about a cluster to this machine: see `Cluster.console`."""
-    server = serve(lambda: ClusterWatch(cluster), _LOOPBACK, port)
+    server = serve(lambda: ClusterWatch(cluster), _LOOPBACK, port, page=page)
     return Console(server.address, server.close)
 
 
-def serve(begin: Callable[[], ClusterWatch], host: str, port: int, names: Iterable[str] = ()) -> PageServer:
+def serve(
+    begin: Callable[[], ClusterWatch],
+    host: str,
+    port: int,
+    names: Iterable[str] = (),
+    page: Path | None = None,
+) -> PageServer:
     """Serve the page at a port of `host`; 0 takes a free one. `names` are others that browsers may call the
-    host by. Raises MisuseError if the port is taken, or packages are missing.
+    host by. `page` is the folder of a page of the user's own, which the address then shows. Raises
+    MisuseError if the port is taken, packages are missing, or the folder has no page.
     """
     try:
         import uvicorn
 
         from .web.app import app_of
         from .web.connections import LimitedConnection
-        from .web.guarding import PageGuard
+        from .web.guarding import OWN_PAGE, PageGuard
     except ImportError as error:
         raise MisuseError(
             f"the page needs starlette and uvicorn ({error}): pip install 'naiad[console]'"
         ) from None
+    if page is not None and not (page / "index.html").is_file():
+        raise MisuseError(f"{page} has no index.html: give the folder of a page, with that file in it")
     taken = _bound(host, port)
     port = taken.getsockname()[1]
     token = secrets.token_urlsafe(24)
@@ -79,7 +89,7 @@ def serve(begin: Callable[[], ClusterWatch], host: str, port: int, names: Iterab
     outputs = LiveOutputs(lambda: watch.cluster)
     own = {"localhost", host, socket.gethostname(), *names}
     config = uvicorn.Config(
-        PageGuard(app_of(watch, outputs), token, own, port),
+        PageGuard(app_of(watch, outputs, page), token, own, port),
         http=LimitedConnection,
         loop="asyncio",
         lifespan="off",
@@ -95,7 +105,8 @@ def serve(begin: Callable[[], ClusterWatch], host: str, port: int, names: Iterab
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # bad requests are answered, not logged
     shown = socket.gethostname() if host in ("0.0.0.0", "::") else host
     shown = f"[{shown}]" if ":" in shown else shown
-    address = f"http://{shown}:{port}/?token={token}"
+    path = "/" if page is None else OWN_PAGE
+    address = f"http://{shown}:{port}{path}?token={token}"
     return PageServer(watch, outputs, uvicorn.Server(config), taken, address)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pages import Visitor, until
@@ -352,6 +353,32 @@ def test_asks_what_holds_an_epoch_once_for_all_pages(served: Served, monkeypatch
     monkeypatch.setattr("timely.console.web.app._SHARED_SECONDS", 0.0)
     served.get(paths[0])
     assert len(asked) == 3, "an answer is of its time"
+
+
+def test_a_page_of_ones_own_is_guarded_as_the_console_is(served: Served, tmp_path: Path) -> None:
+    folder = tmp_path / "page"
+    with pytest.raises(timely.MisuseError, match=r"page has no index\.html"):
+        served.cluster.console(page=folder)
+    folder.mkdir()
+    (folder / "index.html").write_text("<!doctype html><title>mine</title>")
+    (tmp_path / "secret.txt").write_text("not of the page")
+    (folder / "link.txt").symlink_to(tmp_path / "secret.txt")
+    with served.cluster.console(page=str(folder)) as console:
+        assert "/page/?token=" in console.address
+        stranger = Visitor(console.address, enters=False)
+        assert stranger.get("/page/").status == 403
+        assert stranger.get("/page/?token=x").status == 403
+        answer = stranger.get(f"/page/?token={stranger.token}")
+        assert (answer.status, answer.headers["location"]) == (303, "/page/")
+        visitor = Visitor(console.address)
+        page = visitor.get("/page/")
+        assert b"mine" in page.body and page.headers["content-security-policy"].startswith(
+            "default-src 'none'"
+        )
+        for path in ("/page/../secret.txt", "/page/%2e%2e/secret.txt", "/page/link.txt", "/page/none.js"):
+            assert visitor.get(path).status == 404, path
+        assert b'src="/static/main.js"' in visitor.get("/").body
+    assert served.get("/page/").status == 404
 
 
 def test_a_port_that_is_taken_is_said(served: Served) -> None:

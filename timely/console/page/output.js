@@ -1,5 +1,6 @@
 // An output as a live table: the server sorts and filters, and sends the first rows.
 
+import { follow } from "./following.js";
 import { exact, h, nameOf, setText, short } from "./format.js";
 import { Rows } from "./rows.js";
 import { shapeOf } from "./state.js";
@@ -16,33 +17,18 @@ export function outputView(number, encoded) {
     asked.sort = column;
     open();
   });
-  let source = null;
-  let waiting = null; // the last event that has not been drawn
+  let leave = null;
   let timer = 0;
 
   function open() {
-    source?.close();
-    if (document.hidden) return;
-    const query = new URLSearchParams({
-      dataflow: number, output: name, sort: asked.sort, order: asked.descending ? "descending" : "ascending",
-      wanted: asked.wanted,
-    });
-    source = new EventSource(`/table?${query}`);
-    source.addEventListener("table", (event) => {
-      if (!waiting) requestAnimationFrame(draw);
-      waiting = event.data;
-    });
-    source.addEventListener("refused", (event) => {
-      source.close();
-      show(JSON.parse(event.data).error);
-    });
+    leave?.();
+    leave = follow({ dataflow: number, output: name, ...asked }, draw);
   }
 
-  function draw() {
-    const told = JSON.parse(waiting);
-    waiting = null;
+  function draw(told) {
     show(told.error);
     if (told.columns.length) rows.update(told, asked.sort, asked.descending);
+    if (told.epoch === undefined) return; // it is refused
     const some = told.matching > told.rows.length ? `the first ${exact(told.rows.length)} of ` : "";
     const of = told.matching < told.total ? ` that match, of ${exact(told.total)}` : "";
     setText(counts, `${some}${exact(told.matching)} rows${of} · ${short(told.changes)} changes/s · `
@@ -60,8 +46,6 @@ export function outputView(number, encoded) {
     clearTimeout(timer);
     timer = setTimeout(() => { asked.wanted = filter.value; open(); }, 200);
   });
-  const onVisible = () => (document.hidden ? source?.close() : open());
-  document.addEventListener("visibilitychange", onVisible);
   open();
 
   return {
@@ -72,8 +56,7 @@ export function outputView(number, encoded) {
     update() {},
     end() {
       clearTimeout(timer); // it would open the stream again
-      source?.close();
-      document.removeEventListener("visibilitychange", onVisible);
+      leave();
     },
   };
 }

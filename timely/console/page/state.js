@@ -31,8 +31,12 @@ function tell(what) {
 
 let source = null;
 
-/** Hear the server, as long as the page is to be seen: a hidden page costs nothing. */
+let hasBegun = false;
+
+/** Hear the server, as long as the page is to be seen: a hidden page costs nothing. The second call does nothing. */
 export function begin() {
+  if (hasBegun) return;
+  hasBegun = true;
   document.addEventListener("visibilitychange", () => (document.hidden ? stop() : start()));
   if (!document.hidden) start();
 }

@@ -27,6 +27,7 @@ from ..content.lookers import packed
 from ..content.reading import answered, plan_of_view
 from ..content.told import Json
 from ..content.views import TableView
+from .guarding import OWN_PAGE
 from .streams import PULSE, EventStream, event, events_of, has_come
 
 __all__ = ["app_of"]
@@ -38,11 +39,13 @@ _SHARED_SECONDS: Final = 2.0
 _BUSY: Final = "the console has as many calls under way as it may: try again in a moment"
 
 
-def app_of(watch: ClusterWatch, outputs: LiveOutputs) -> ASGIApp:
-    """Return the application for a cluster."""
+def app_of(watch: ClusterWatch, outputs: LiveOutputs, own: Path | None = None) -> ASGIApp:
+    """Return the application for a cluster; `own` is the folder of a page of the user's own."""
     answers = _Answers(watch, outputs)
+    theirs = [] if own is None else [Mount(OWN_PAGE, StaticFiles(directory=own, html=True))]
     return Starlette(
         routes=[
+            *theirs,
             Route("/", answers.page),
             Route("/events", answers.events),
             Route("/table", answers.table),

@@ -19,7 +19,10 @@ from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["PageGuard"]
+__all__ = ["OWN_PAGE", "PageGuard"]
+
+OWN_PAGE: Final = "/page/"
+"""Where a page of the user's own is."""
 
 _HEADERS: Final = {
     "content-security-policy": (
@@ -87,9 +90,9 @@ class PageGuard:
         if tokens:
             if not _same(tokens[0], self._token):
                 return PlainTextResponse(_WRONG_TOKEN, 403)
-            if scope["path"] != "/":
+            if scope["path"] not in ("/", OWN_PAGE):
                 return None
-            answer = RedirectResponse("/", 303)
+            answer = RedirectResponse(scope["path"], 303)
             answer.set_cookie(self._cookie, self._secret, path="/", httponly=True, samesite="strict")
             return answer
         if bearer and _same(bearer, self._token):
