@@ -128,7 +128,7 @@ HOLDS_NO_WORDS = {
     "Instance": (
         "_awaiting _begins_later _owner _port_owner alarms anchor changes checker connectors constants count "
         "enqueue far first_epoch frozen index is_standby is_taking_over messages_recv messages_sent recheck "
-        "resume_later routing sources tracker turns wake worker workers"
+        "resume_later rows_recv rows_sent routing sources tracker turns wake worker workers"
     ),
     "JoinMachine": "_nothing _ports _shows _sources flags guards kw projections words",
     "JoinVertex": "_flags _ports _projection _schemas _widths",

@@ -93,6 +93,11 @@ class UpdateBatch(Timed):
         """Number of updates."""
         return int(self.words.shape[1])
 
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the rows."""
+        return int(self.words.nbytes)
+
     def least_time(self) -> int:
         """Return the least time word of the rows; requires at least one row."""
         return int(self.words[-2].min())
@@ -229,6 +234,11 @@ class PackedBatch(Large):
     def rows(self) -> int:
         """Number of updates."""
         return self._rows
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the blocks, packed."""
+        return int(sum(block.bytes for block in self._blocks))
 
     @property
     def words(self) -> Int64s:

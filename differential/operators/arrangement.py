@@ -45,6 +45,11 @@ class ArrangedBatch:
         """The number of updates."""
         return int(self.words.shape[1])
 
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the rows."""
+        return int(self.words.nbytes)
+
     def shifted(self, keep: int, add: int) -> Self:
         """Return the same insert with every time `t` at `(t & keep) + add`; itself if it only enters a
         loop.

@@ -212,7 +212,7 @@ def test_mesh_between_hosts_nothing_is_numbered(tmp_path: Path) -> None:
     try:
         first.join({2: far.addresses[0]})
         far.join({0: first.addresses[1]})
-        assert [peer in first._neighbours for peer in (1, 2)] == [True, False]
+        assert [peer in first.neighbours for peer in (1, 2)] == [True, False]
         for number in range(100):
             first.send(number % 2 + 1, [b"%d" % number])
             far.send(0, [b"%d" % number])

@@ -296,7 +296,8 @@ class Cluster(Spelled):
 
         Of the worker: `worker`, `workers`, `process`, `timings.name`, `timings.within`; totals `steps`,
         `messages_sent`, `messages_recv`, `timings.count`, `timings.seconds`, `timings.buckets`.
-        Of each other worker: `peers.worker`, `peers.unreceived_bytes`.
+        Of each other worker: `peers.worker`, `peers.unreceived_bytes`, `peers.ring_bytes`,
+        `peers.rows_sent`, `peers.rows_recv`.
         Of its process: `used.resident_bytes`, `used.peak_bytes`; totals `used.cpu_seconds`,
         `used.kernels_compiled`, `used.compile_seconds`.
         Of large memory: `memory.plain_bytes`, `memory.file_bytes`, `memory.budget_bytes`, `memory.spill`.
@@ -314,8 +315,8 @@ class Cluster(Spelled):
         Of its outputs: `dataflows.outputs.name`, `dataflows.outputs.complete_before`; of clients that read
         there `dataflows.outputs.readers.epoch`, `dataflows.outputs.readers.silent_seconds`.
         Of its stages: `dataflows.stages.name`, `dataflows.stages.site`, `dataflows.stages.loop`,
-        `dataflows.stages.frontier`, `dataflows.stages.rows_waiting`; totals `dataflows.stages.activations`,
-        `dataflows.stages.busy_seconds`;
+        `dataflows.stages.frontier`, `dataflows.stages.rows_waiting`, `dataflows.stages.bytes_waiting`;
+        totals `dataflows.stages.activations`, `dataflows.stages.busy_seconds`;
         of stages that keep rows `dataflows.stages.trace_rows`, `dataflows.stages.trace_bytes`,
         `dataflows.stages.trace_file_bytes`,
         `dataflows.stages.importers`, `dataflows.stages.rows_of_far_epochs`,

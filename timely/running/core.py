@@ -550,6 +550,7 @@ class Worker(Sender):
             )
         try:
             batch = decode(header.batch_kind, frames[1:], peer)
+            instance.rows_recv[peer] += batch.rows
             instance.arrivals.check(header.connector, batch, peer)
         except BaseException as error:
             self._fail_unless_ours(header.dataflow, peer, header.batch_kind, error)

@@ -14,6 +14,7 @@ will hear all news that let the other move its anchor.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from progress.errors import InternalError, MisuseError
@@ -94,6 +95,9 @@ class Instance:
         """
         self.messages_sent = 0
         self.messages_recv = 0
+        self.rows_sent: defaultdict[int, int] = defaultdict(int)
+        """By worker, to it, but for what compiled loops exchange; then those from it."""
+        self.rows_recv: defaultdict[int, int] = defaultdict(int)
         started: list[VertexRunner] = []
         try:
             self._start_vertices(started)

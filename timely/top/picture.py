@@ -68,11 +68,11 @@ def _table(*columns: str) -> Table:
 
 
 def _workers(figures: Figures) -> Table:
-    table = _table("worker", "process ", "cpu ", "memory ", "messages/s ")
+    table = _table("worker", "process ", "cpu ", "memory ", "messages/s ", "coming ", "on rings ")
     for each in figures.workers:
         table.add_row(
             str(each.worker), str(each.process), f"{each.cpu:.0%}", size(each.resident_bytes),
-            short(each.messages),
+            short(each.messages), short(each.coming_rows), size(each.ring_bytes),
         )  # fmt: skip
     return table
 
@@ -100,12 +100,13 @@ def _epoch(flow: DataflowFigures) -> str:
 
 
 def _stages(stages: Sequence[StageFigures], names: dict[int, str]) -> Table:
-    table = _table("busy ", "skew ", "rows/s ", "waiting ", "keeps ", "stage", "of", "written at")
+    table = _table("busy ", "skew ", "rows/s ", "waiting ", "bytes ", "keeps ", "stage", "of", "written at")
     for each in stages:
         busy = Text(f"{each.busy:.0%}", "bold red" if each.busy > 0.9 else "")
         name = each.name if not each.loop else f"{each.loop} · {each.name}"
         table.add_row(
-            busy, f"{each.skew:.2f}", short(each.rows), short(each.waiting), size(each.kept_bytes),
+            busy, f"{each.skew:.2f}", short(each.rows), short(each.waiting), size(each.waiting_bytes),
+            size(each.kept_bytes),
             Text(name if len(name) <= 44 else f"{name[:43]}…"), Text(names.get(each.dataflow, "")),
             Text(_of_site(each.site)),
         )  # fmt: skip

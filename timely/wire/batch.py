@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar, Final, Protocol, Self, TypeVar
+from typing import ClassVar, Final, Protocol, Self, TypeVar, runtime_checkable
 
 import msgpack
 
@@ -113,6 +113,16 @@ class Batch(Protocol):
         Return the frames without that content, for a later `from_frames`. Raises `PeerError` if the frames
         are malformed. `from_frames` takes in the same content besides returning the batch.
         """
+        ...
+
+
+@runtime_checkable
+class HasBytes(Protocol):
+    """A batch that knows how much memory it takes."""
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of its rows."""
         ...
 
 

@@ -66,7 +66,7 @@ class ThreadTransport:
         self._workers = workers
         self._transports: Sequence[ThreadTransport] = ()
         self._come: list[deque[list[memoryview]]] = [deque() for _ in range(workers)]
-        self._neighbours = Neighbours(index, self._hand_over, workers, self._wake_peer)
+        self.neighbours = Neighbours(index, self._hand_over, workers, self._wake_peer)
         self.is_held = False
         """True if a thread other than its own has the turn of its worker; that one wakes its own if need
         be.
@@ -83,17 +83,17 @@ class ThreadTransport:
     def join(self, transports: Sequence[ThreadTransport]) -> None:
         """Connect to all transports, itself among them."""
         self._transports = transports
-        self._neighbours.join([peer for peer in range(self._workers) if peer != self._index])
+        self.neighbours.join([peer for peer in range(self._workers) if peer != self._index])
 
     def send(self, peer: int, frames: Sequence[Frame]) -> None:
         """See `Transport`."""
-        self._neighbours.send(peer, frames)
+        self.neighbours.send(peer, frames)
         self.sent += 1
 
     def recv_nowait(self) -> list[tuple[int, list[memoryview]]]:
         """See `Transport`."""
         self._take_over()
-        arrived = self._neighbours.take(RECV_COUNT_MAX, RECV_BYTES_MAX)
+        arrived = self.neighbours.take(RECV_COUNT_MAX, RECV_BYTES_MAX)
         self.taken += len(arrived)
         return arrived
 
@@ -104,9 +104,9 @@ class ThreadTransport:
         self._is_asleep = True  # before looking: a later sender wakes it
         try:
             calls = int(self._words[CALLS])
-            self._neighbours.ask_to_be_woken()
+            self.neighbours.ask_to_be_woken()
             if not self.has_come() and not is_awaited():
-                if self._neighbours.spins and sees_another(
+                if self.neighbours.spins and sees_another(
                     self._words, calls, looks_within(ROUND_SPIN_SECONDS_MAX)
                 ):
                     self._bell.acquire(blocking=False)
@@ -114,13 +114,13 @@ class ThreadTransport:
                     self._bell.acquire(timeout=timeout_seconds)
         finally:
             self._is_asleep = False
-            self._neighbours.wake_up(False)
+            self.neighbours.wake_up(False)
 
     def has_come(self) -> bool:
         """Return True if a message has come; any thread may call this. If one lies in a ring, all with lower
         numbers were handed over before, so `recv_nowait` finds the next one.
         """
-        return any(self._come) or self._neighbours.has_any()
+        return any(self._come) or self.neighbours.has_any()
 
     def wake(self) -> None:
         """Let `wait` return; any thread may call it."""
@@ -136,32 +136,32 @@ class ThreadTransport:
         """Give the turn to its own thread; called by the thread that had it."""
         self.is_held = False
         if self._is_asleep:  # a sender meanwhile has called in vain, and would not call again
-            self._neighbours.ask_to_be_woken()
+            self.neighbours.ask_to_be_woken()
 
     def lend(self) -> Lent | None:
         """See `Transport`."""
         if self.is_held:  # workers that take turns in one thread cannot wait for each other
             return None
         self._take_over()
-        lines = self._neighbours.lend()
+        lines = self.neighbours.lend()
         return None if lines is None else Lent(lines, self._looks_out, _LOOKS)
 
     def take_back(self) -> tuple[int, int]:
         """See `Transport`."""
-        sent, taken = self._neighbours.take_back()
+        sent, taken = self.neighbours.take_back()
         self.sent += sent
         self.taken += taken
         return sent, taken
 
     def close(self) -> None:
         """See `Transport`. Twice is once."""
-        self._neighbours.close()
+        self.neighbours.close()
 
     def __del__(self) -> None:
         self.close()
 
     def _looks_out(self, number: int) -> bool:
-        return not any(self._come) and self._neighbours.looks_out(number)
+        return not any(self._come) and self.neighbours.looks_out(number)
 
     def _hand_over(self, peer: int, frames: Sequence[Frame]) -> None:
         """Send a message that does not fit a ring: hand over its memory, which the sender does not change any
@@ -177,4 +177,4 @@ class ThreadTransport:
     def _take_over(self) -> None:
         for peer, come in enumerate(self._come):
             while come:
-                self._neighbours.by_socket(peer, come.popleft())
+                self.neighbours.by_socket(peer, come.popleft())

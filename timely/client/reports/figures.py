@@ -31,6 +31,8 @@ class WorkerFigures:
     cpu             processor seconds of the process for each second; more than 1 if several threads work
     resident_bytes  memory that it has
     messages        to other workers, for each second
+    coming_rows     on their way from other workers, not yet received
+    ring_bytes      on the rings from other workers
     """
 
     worker: int
@@ -38,6 +40,8 @@ class WorkerFigures:
     cpu: float
     resident_bytes: int
     messages: float
+    coming_rows: int = 0
+    ring_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ class StageFigures:
     busy      seconds that it has worked for each second, all workers together
     skew      how long the worker that worked longest took, beside the mean of all; 1 if they took the same
     rows      that came to it, for each second
-    waiting   rows in front of it
+    waiting   rows in front of it; waiting_bytes  what they take, about
     kept_rows, kept_bytes   of its traces and arrangements
     """
 
@@ -95,6 +99,7 @@ class StageFigures:
     waiting: int
     kept_rows: int
     kept_bytes: int
+    waiting_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,7 @@ def figures(before: Stats, after: Stats, seconds: float) -> Figures:
         raise ValueError(f"figures of {seconds} s: two answers lie some time apart")
     olds_of, news_of = _of_any(before), _of_any(after)
     numbers = sorted({number for worker in news_of for number in _table(worker, "dataflows")}, key=repr)
-    workers = [_worker(old, new, seconds) for old, new in _paired(olds_of, news_of)]
+    workers = [_worker(old, new, seconds, news_of) for old, new in _paired(olds_of, news_of)]
     dataflows: list[DataflowFigures] = []
     stages: list[StageFigures] = []
     for number in numbers:
@@ -128,14 +133,24 @@ def figures(before: Stats, after: Stats, seconds: float) -> Figures:
     return Figures(seconds, workers, dataflows, stages)
 
 
-def _worker(old: _Entry, new: _Entry, seconds: float) -> WorkerFigures:
+def _worker(old: _Entry, new: _Entry, seconds: float, all_workers: Sequence[_Entry]) -> WorkerFigures:
     used, used_before = _table(new, "used"), _table(old, "used")
+    worker = _int(new.get("worker"))
+    received = {_int(peer.get("worker")): _int(peer.get("rows_recv")) for peer in _entries(new, "peers")}
+    to_it = [
+        (_int(other.get("worker")), peer)
+        for other in all_workers
+        for peer in _entries(other, "peers")
+        if _int(peer.get("worker")) == worker
+    ]
     return WorkerFigures(
-        _int(new.get("worker")),
+        worker,
         _int(new.get("process")),
         max(0.0, _number(used.get("cpu_seconds")) - _number(used_before.get("cpu_seconds"))) / seconds,
         _int(used.get("resident_bytes")),
         max(0, _int(new.get("messages_sent")) - _int(old.get("messages_sent"))) / seconds,
+        sum(max(0, _int(peer.get("rows_sent")) - received.get(sender, 0)) for sender, peer in to_it),
+        sum(_int(peer.get("ring_bytes")) for _, peer in to_it),
     )
 
 
@@ -191,6 +206,7 @@ def _stages(
             sum(_int(new.get("rows_waiting")) for new in of_new),
             sum(_int(each.get("trace_rows")) + _int(each.get("rows")) for each in keepers),
             sum(_int(each.get("trace_bytes")) + _int(each.get("bytes")) for each in keepers),
+            sum(_int(new.get("bytes_waiting")) for new in of_new),
         )
 
 

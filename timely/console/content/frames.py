@@ -124,6 +124,7 @@ def _columns(stages: Sequence[StageFigures], shares: Sequence[Sequence[StageFigu
         "skew": [round(stage.skew, 3) for stage in stages],
         "rows": [round(stage.rows, 1) for stage in stages],
         "waiting": [stage.waiting for stage in stages],
+        "waiting_bytes": [stage.waiting_bytes for stage in stages],
         "kept": [stage.kept_bytes for stage in stages],
         "kept_rows": [stage.kept_rows for stage in stages],
         "busy_by": [[round(stage.busy, 5) for stage in share] for share in shares],

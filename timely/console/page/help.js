@@ -27,7 +27,8 @@ const WORDS = [
   ["behind", "how many epochs are sealed at all inputs and not complete, and how long ago the first of them was sealed."],
   ["busy", "seconds by the clock that stages work for each second. With two workers 200 % is the most."],
   ["skew", "the time of the worker that works longest, beside the mean of all: 2.00 with two workers says that one does everything."],
-  ["waiting", "rows that have come to a stage and wait for its next turn."],
+  ["waiting", "rows that have come to a stage and wait for its next turn, and about how many bytes they take."],
+  ["coming", "rows on their way to a worker from others; on rings: their bytes in shared memory."],
   ["keeps", "bytes of rows that a stage remembers, to answer later changes."],
   ["arrangement", "rows kept once, by key, for several operators. Its parts: runs (sorted), head and tail (newest), merges under way, "
     + "and what postponed work has pinned."],

@@ -38,6 +38,10 @@ export function overview() {
     { name: "memory", number: true, text: (w) => size(w.resident_bytes), value: (w) => w.resident_bytes },
     { name: "messages/s", number: true, title: "to other workers", text: (w) => short(w.messages),
       value: (w) => w.messages },
+    { name: "coming", number: true, title: "rows on their way from other workers, not yet received",
+      text: (w) => short(w.coming_rows), exact: (w) => exact(w.coming_rows), value: (w) => w.coming_rows },
+    { name: "on rings", number: true, title: "bytes in the memory that workers of one host share, for this one",
+      text: (w) => size(w.ring_bytes), value: (w) => w.ring_bytes },
   ], { key: (w) => w.worker, sort: "worker", descending: false });
   const lag = chart("seconds behind", (past) => past.lag, seconds);
   const rows = chart("rows that enter, each second", (past) => past.rows, short);

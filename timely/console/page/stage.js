@@ -37,7 +37,7 @@ export function stagePanel(dataflow, id, stage, close) {
       const at = flow.stages;
       put(figures, ...[
         ["busy", percent(at.busy[id]), `all workers together: ${percent(at.busy_by.length)} is the most`], ["skew", at.skew[id].toFixed(2), `1: all work the same; ${at.busy_by.length}: one does everything`],
-        ["rows/s", short(at.rows[id]), "that come to it"], ["waiting", exact(at.waiting[id]), "rows"],
+        ["rows/s", short(at.rows[id]), "that come to it"], ["waiting", `${exact(at.waiting[id])} rows`, at.waiting[id] ? `about ${size(at.waiting_bytes[id])}` : ""],
         ["keeps", `${exact(at.kept_rows[id])} rows`, size(at.kept[id])],
       ].flatMap(([name, value, more]) => [h("dt", {}, name), h("dd", {}, value, " ", h("span", { class: "dim" }, more))]));
       put(workers, at.busy_by.map((worker, number) => h("div", { class: "barline" },
@@ -57,9 +57,9 @@ function bar(share) {
 
 function draw(node, all) {
   const lines = [h("h3", {}, "by worker, since the start"), simpleTable(
-    ["worker", "busy", "waiting", "rows kept", "bytes"],
+    ["worker", "busy", "waiting", "their bytes", "rows kept", "bytes"],
     all.map(({ worker, told }) => [String(worker), seconds(told.busy_seconds),
-      exact(told.rows_waiting), exact(rowsOf(told)), size(bytesOf(told))]))];
+      exact(told.rows_waiting), size(told.bytes_waiting), exact(rowsOf(told)), size(bytesOf(told))]))];
   const frontiers = all.map(({ worker, told }) => `${worker}: ${told.frontier === null ? "none" : timesOf([told.frontier])}`);
   lines.push(h("p", { class: "dim" }, `the first time at which rows may still come, by worker: ${frontiers.join(" · ")}`));
   const arrangements = all.flatMap(({ worker, told }) =>

@@ -66,6 +66,7 @@ class Sender:
         header = write_data_header(DataHeader(dataflow, connector, word, batch.KIND, anchor))
         frames = frames_of(batch, peer)
         instance.messages_sent += 1
+        instance.rows_sent[peer] += batch.rows
         self._send(peer, [header, *frames])
         batch.on_sent(peer)
 

@@ -44,6 +44,11 @@ class TableBatch(Large):
         """The number of rows."""
         return int(self.table.num_rows)
 
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the rows."""
+        return int(self.table.nbytes)
+
     def messages(self) -> Iterator[TableBatch]:
         """Yield the rows in tables that are small enough for a message each."""
         size = self.table.nbytes

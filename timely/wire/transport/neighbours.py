@@ -22,7 +22,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -47,7 +47,7 @@ from .ring import (
     fence,
 )
 
-__all__ = ["Neighbours"]
+__all__ = ["HasNeighbours", "Neighbours"]
 
 _NUMBER: Final = struct.Struct("<q")
 _OFFER: Final = -1
@@ -67,6 +67,13 @@ may wait.
 """
 
 _log = logging.getLogger("timely")
+
+
+@runtime_checkable
+class HasNeighbours(Protocol):
+    """A transport that reaches some peers by rings."""
+
+    neighbours: Neighbours
 
 
 class Neighbours:
@@ -139,6 +146,10 @@ class Neighbours:
         for peer, line in lines.items():
             if line.ring is not None:
                 self._by_socket(peer, [_NUMBER.pack(_OFFER), line.ring.offer])
+
+    def ring_bytes(self) -> dict[int, int]:
+        """Return for each neighbour how many bytes wait on the ring to it."""
+        return {peer: line.out.unread_bytes for peer, line in self._lines.items() if line.out is not None}
 
     def send(self, peer: int, frames: Sequence[Frame]) -> None:
         """Send a message through the ring if it has room, else through the socket."""

@@ -272,6 +272,11 @@ class OutboundRing:
             raise
         self._address = _address_of(self._map)
 
+    @property
+    def unread_bytes(self) -> int:
+        """The bytes that were written and that the reader has not taken."""
+        return self._words[TAIL] - self._words[HEAD]
+
     def put(self, number: int, frames: Sequence[Frame]) -> bool:
         """Write a record if there is room for it now, and wake a sleeping reader; return True if it was
         written.

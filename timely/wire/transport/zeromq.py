@@ -236,7 +236,7 @@ class WorkerMesh:
         self._peers: dict[int, str] = {}
         self._context = context(len(peers))
         self._poller = Poller()
-        self._neighbours = Neighbours(index, self._by_socket)
+        self.neighbours = Neighbours(index, self._by_socket)
         self._looks, self._check_at = 0, 0.0
         self.has_other_news = False
         """True if the last `wait` ended for anything but a message through shared memory."""
@@ -265,8 +265,8 @@ class WorkerMesh:
         self._names.update({_NAME + str(peer).encode(): peer for peer in peers})
         for peer, address in peers.items():
             self._connect(peer, address)
-        self._neighbours.join([peer for peer, address in peers.items() if not is_tcp(address)])
-        if (wake := self._neighbours.wake_descriptor) is not None:
+        self.neighbours.join([peer for peer, address in peers.items() if not is_tcp(address)])
+        if (wake := self.neighbours.wake_descriptor) is not None:
             self._poller.add(wake)
 
     def send(self, peer: int, frames: Sequence[Frame]) -> None:
@@ -280,8 +280,8 @@ class WorkerMesh:
                     f"a frame of {memoryview(frame).nbytes:,} bytes for worker {peer} is larger than "
                     f"{FRAME_BYTES_MAX:,}: insert fewer rows per epoch, or use more workers"
                 )
-        if peer in self._neighbours:
-            self._neighbours.send(peer, frames)
+        if peer in self.neighbours:
+            self.neighbours.send(peer, frames)
         else:
             self._by_socket(peer, frames)
 
@@ -295,7 +295,7 @@ class WorkerMesh:
         It returns them up to a limit, so that vertices and clients get their turn; the next call returns
         more.
         """
-        neighbours = self._neighbours
+        neighbours = self.neighbours
         arrived = neighbours.take(RECV_COUNT_MAX, RECV_BYTES_MAX)
         self._looks += 1
         # If all peers share memory, a socket rarely has a message, so it is checked less often. Order holds
@@ -318,37 +318,37 @@ class WorkerMesh:
             if peer is not None:
                 left -= sum(map(len, frames))
                 buffers = [frame.buffer for frame in frames]
-                if peer in self._neighbours:
-                    self._neighbours.by_socket(peer, buffers)
+                if peer in self.neighbours:
+                    self.neighbours.by_socket(peer, buffers)
                     had_neighbours = True
                 else:
                     arrived.append((peer, buffers))
         if had_neighbours:
-            arrived += self._neighbours.take(RECV_COUNT_MAX - len(arrived), RECV_BYTES_MAX)
+            arrived += self.neighbours.take(RECV_COUNT_MAX - len(arrived), RECV_BYTES_MAX)
 
     def wait(self, timeout_seconds: float) -> None:
         """Block until a message or an event of a connection comes in, or a `watch`ed source is readable."""
         self.has_other_news = False
         is_losing = any(connection.lost_since is not None for connection in self._connections.values())
         seconds = min(timeout_seconds, LOST_SECONDS_MAX) if is_losing else timeout_seconds
-        if seconds > 0 and self._neighbours.spin():
+        if seconds > 0 and self.neighbours.spin():
             return
-        ready = self._poller.wait(seconds if self._neighbours.fall_asleep() else 0.0)
-        was_woken = self._neighbours.wake_descriptor in ready
-        self._neighbours.wake_up(was_woken)
+        ready = self._poller.wait(seconds if self.neighbours.fall_asleep() else 0.0)
+        was_woken = self.neighbours.wake_descriptor in ready
+        self.neighbours.wake_up(was_woken)
         if len(ready) > was_woken:
             self.has_other_news = True
             self._check_at = 0.0  # perhaps an event of a connection: until read, it would end each `wait`
 
     def lend(self) -> Lent | None:
         """See `Transport`."""
-        neighbours = self._neighbours
+        neighbours = self.neighbours
         lines = neighbours.lend() if neighbours.peers == len(self._outbound) else None
         return None if lines is None else Lent(lines, neighbours.looks_out, _ROUND_LOOKS)
 
     def take_back(self) -> tuple[int, int]:
         """See `Transport`."""
-        return self._neighbours.take_back()
+        return self.neighbours.take_back()
 
     def watch(self, *sources: zmq.Socket[bytes] | int) -> None:
         """Let `wait` also return when one of these sockets or file descriptors becomes readable."""
@@ -369,7 +369,7 @@ class WorkerMesh:
         for connection in self._connections.values():
             connection.monitor.close(linger=0)
         self._connections.clear()
-        self._neighbours.close()
+        self.neighbours.close()
         if self._door is not None:
             self._door.close()
         self._context.destroy(linger=LINGER_MS)

@@ -7,11 +7,17 @@ its time is shared out among its stages, by the rows that each took in meanwhile
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from ...running.instance import Instance
 from ...running.stages.compiled_loop import CompiledLoopRunner
+from ...wire.batch import HasBytes, Records
+from ...wire.frames.record_values import pack_value
 
-__all__ = ["busy_nanoseconds", "rows_waiting"]
+__all__ = ["busy_nanoseconds", "waiting"]
+
+_SAMPLE: Final = 16
+"""Records of a batch whose size is measured."""
 
 
 def busy_nanoseconds(instance: Instance) -> Sequence[int]:
@@ -38,8 +44,10 @@ def busy_nanoseconds(instance: Instance) -> Sequence[int]:
     return busy[: len(instance.runners)]
 
 
-def rows_waiting(instance: Instance, stage: int) -> int:
-    """Return how many rows have come for a stage that it has not taken yet."""
+def waiting(instance: Instance, stage: int) -> tuple[int, int]:
+    """Return how many rows have come for a stage that it has not taken yet, and about how many bytes they
+    take.
+    """
     actor = instance.turns.actors[stage]
     if isinstance(actor, CompiledLoopRunner):
         inbox = [
@@ -47,4 +55,18 @@ def rows_waiting(instance: Instance, stage: int) -> int:
         ]
     else:
         inbox = [batch for _, _, _, batch in actor.inbox]
-    return sum(batch.rows for batch in inbox)
+    records = [batch for batch in inbox if isinstance(batch, Records)]
+    size = sum(batch.size_bytes for batch in inbox if isinstance(batch, HasBytes))
+    return sum(batch.rows for batch in inbox), size + _bytes_of(records)
+
+
+def _bytes_of(batches: Sequence[Records]) -> int:
+    """Return about how many bytes Python records take on a wire: some of them are measured."""
+    chosen = batches[:: max(1, len(batches) // _SAMPLE)][:_SAMPLE]
+    each = max(1, _SAMPLE // max(1, len(chosen)))
+    sample = [record for batch in chosen for record in batch.records[:each]]
+    try:
+        size = sum(len(pack_value(record)) for record in sample)
+    except Exception:  # an object that no wire takes: it never leaves its worker
+        return 0
+    return size * sum(batch.rows for batch in batches) // max(1, len(sample))

@@ -23,7 +23,8 @@ from ...running.stages.vertex_runner import VertexRunner
 from ...spilling.budget import SPILL
 from ...spilling.file_memory import bytes_in_files
 from ...wire.requests import Value
-from .busy import busy_nanoseconds, rows_waiting
+from ...wire.transport.neighbours import HasNeighbours
+from .busy import busy_nanoseconds, waiting
 from .epoch_times import epoch_times
 from .process_use import process_use
 
@@ -52,7 +53,7 @@ def statistics(
         "steps": worker.steps,
         "messages_sent": worker.messages_sent,
         "messages_recv": worker.messages_recv,
-        "peers": [{"worker": peer, "unreceived_bytes": size} for peer, size in worker.credits.on_the_way()],
+        "peers": _of_peers(worker),
         "timings": worker.timings.report(),
         "memory": _of_memory(),
         "symbols": _of_symbols(worker),
@@ -62,6 +63,22 @@ def statistics(
             for index, instance in worker.instances.items()
         },
     }
+
+
+def _of_peers(worker: Worker) -> list[Value]:
+    """Return what is on the way to each other worker."""
+    transport = worker.credits.transport
+    rings = transport.neighbours.ring_bytes() if isinstance(transport, HasNeighbours) else {}
+    return [
+        {
+            "worker": peer,
+            "unreceived_bytes": size,
+            "ring_bytes": rings.get(peer, 0),
+            "rows_sent": sum(instance.rows_sent.get(peer, 0) for instance in worker.instances.values()),
+            "rows_recv": sum(instance.rows_recv.get(peer, 0) for instance in worker.instances.values()),
+        }
+        for peer, size in worker.credits.on_the_way()
+    ]
 
 
 def _of_memory() -> dict[str, Value]:
@@ -93,6 +110,7 @@ def _of_symbols(worker: Worker) -> dict[str, Value]:
 def _of_dataflow(instance: Instance, spec: str) -> Value:
     outputs = [runner.vertex for runner in instance.runners if isinstance(runner.vertex, CaptureVertex)]
     busy = busy_nanoseconds(instance)
+    waits = [waiting(instance, place) for place in range(len(instance.runners))]
     return {
         "spec": spec,
         "pointstamps": instance.tracker.active_count,
@@ -123,7 +141,8 @@ def _of_dataflow(instance: Instance, spec: str) -> Value:
                 "site": runner.site,
                 "activations": runner.activations,
                 "busy_seconds": busy[place] / 1e9,
-                "rows_waiting": rows_waiting(instance, place),
+                "rows_waiting": waits[place][0],
+                "bytes_waiting": waits[place][1],
                 "frontier": _frontier(runner),
                 **({} if runner.vertex is None else _of_vertex(runner.vertex)),
             }

@@ -210,7 +210,7 @@ def test_who_waits_without_the_turn_does_not_go_round_the_end_of_a_ring() -> Non
     transport, other = network.transport(1), network.transport(0)
     other.recv_nowait()
     transport.recv_nowait()
-    ring = transport._neighbours._lines[0].ring
+    ring = transport.neighbours._lines[0].ring
     assert ring is not None
     size = ring._size // 8 - 4096
     seen = set()

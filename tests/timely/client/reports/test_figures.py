@@ -130,3 +130,23 @@ def check(shown: Figures, workers: int, seconds: float) -> None:
     assert in_loop and all(stage.busy > 0 for stage in in_loop)
     assert all(1.0 <= stage.skew <= workers for stage in shown.stages)
     assert {stage.site.rpartition(":")[0].endswith(".py") for stage in shown.stages} == {True}
+
+
+def test_rows_on_their_way_are_those_sent_and_not_received() -> None:
+    def worker(number: int, sent: dict[int, int], received: dict[int, int], ring: int) -> dict[str, Value]:
+        peers: list[Value] = [
+            {"worker": peer, "rows_sent": sent[peer], "rows_recv": received[peer], "ring_bytes": ring}
+            for peer in sent
+        ]
+        return {"worker": number, "peers": peers, "dataflows": {}}
+
+    stats = [
+        worker(0, {1: 100, 2: 7}, {1: 60, 2: 0}, 10),
+        worker(1, {0: 60, 2: 5}, {0: 90, 2: 4}, 20),
+        worker(2, {0: 9, 1: 3}, {0: 7, 1: 5}, 0),
+    ]
+    shown = figures(stats, stats, 1.0)
+    assert [each.coming_rows for each in shown.workers] == [9, 10, 0], (
+        "answers of a moment later count as none"
+    )
+    assert [each.ring_bytes for each in shown.workers] == [20, 10, 30]

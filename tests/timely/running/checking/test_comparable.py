@@ -54,7 +54,17 @@ NOT_COMPARED = {
     | {"controls_recv", "controls_sent", "messages_recv", "messages_sent", "steps", "timings"},
     Instance: {"_owner", "_port_owner", "checker", "connectors", "count", "enqueue", "frozen", "sources"}
     | {"alarms"}
-    | {"messages_recv", "messages_sent", "resume_later", "routing", "wake", "worker", "workers"},
+    | {
+        "messages_recv",
+        "messages_sent",
+        "rows_recv",
+        "rows_sent",
+        "resume_later",
+        "routing",
+        "wake",
+        "worker",
+        "workers",
+    },
     # the gate is the same for all dataflows of a worker, and compared there; nothing depends on times
     Turns: {"actors", "busy", "gate", "mergers", "ran_until", "timings"},
     # how much is allowed; the sum of what is counted up to each mark

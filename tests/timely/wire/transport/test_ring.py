@@ -364,3 +364,13 @@ def test_another_process_writes_while_this_one_reads_and_sleeps(is_killed: bool)
     ring.close()
     os.close(read)
     os.close(write)
+
+
+def test_bytes_that_wait_are_those_of_unread_records(pair: Pair) -> None:
+    assert pair.outbound.unread_bytes == 0
+    assert pair.outbound.put(0, [b"x" * 100])
+    first = pair.outbound.unread_bytes
+    assert 100 < first < 200 and pair.outbound.put(1, [b"y" * 100])
+    assert pair.outbound.unread_bytes == 2 * first
+    assert pair.inbound.take(0) is not None and pair.inbound.take(1) is not None
+    assert pair.outbound.unread_bytes == 0

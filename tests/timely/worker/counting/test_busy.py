@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
 from collection_flows import distances
 
 import timely
+from differential.columns.update_batch import UpdateBatch
 from timely.running.instance import Instance
-from timely.worker.counting.busy import busy_nanoseconds, rows_waiting
+from timely.wire.batch import Records
+from timely.worker.counting.busy import busy_nanoseconds, waiting
 
 
 class Sleeper(timely.Vertex):
@@ -64,7 +67,25 @@ def test_rows_that_wait_are_those_of_the_stage_that_will_take_them() -> None:
         worker = cluster._workers._workers[0]  # type: ignore[attr-defined]
         (instance,) = worker.instances.values()
         flow.seal(wait=True)
-        assert {rows_waiting(instance, stage) for stage in range(len(instance.runners))} == {0}
+        assert {waiting(instance, stage) for stage in range(len(instance.runners))} == {(0, 0)}
+
+
+def test_bytes_that_wait_are_those_of_words_and_about_those_of_records() -> None:
+    def build(flow: timely.Dataflow) -> None:
+        flow.output("numbers", flow.input("numbers"))
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        cluster.install(build)
+        worker = cluster._workers._workers[0]  # type: ignore[attr-defined]
+        (instance,) = worker.instances.values()
+        inbox = instance.turns.actors[1].inbox
+        inbox.append((0, 0, 0, UpdateBatch(np.zeros((3, 10), np.int64))))
+        assert waiting(instance, 1) == (10, 240)
+        inbox += [(0, 0, 0, Records(["x" * 98] * 50)) for _ in range(40)]
+        assert waiting(instance, 1) == (2_010, 240 + 2_000 * 100)
+        inbox.append((0, 0, 0, Records([object()])))
+        assert waiting(instance, 1)[0] == 2_011, "an object that no wire takes has no size"
+        inbox.clear()
 
 
 def _told(instance: Instance) -> list[int]:

@@ -85,6 +85,12 @@ def test_bytes_on_the_way_and_positions_of_writers_are_told() -> None:
         assert [[peer["worker"] for peer in told["peers"]] for told in stats] == [[1], [0]]  # type: ignore[index,union-attr,call-overload]
         sizes = [peer["unreceived_bytes"] for told in stats for peer in told["peers"]]  # type: ignore[index,union-attr,call-overload]
         assert all(isinstance(size, int) and size >= 0 for size in sizes)
+        assert {peer["ring_bytes"] for told in stats for peer in told["peers"]} == {0}  # type: ignore[index,union-attr,call-overload]
+        sent, received = (
+            [peer[name] for told in stats for peer in told["peers"]]  # type: ignore[index,union-attr,call-overload]
+            for name in ("rows_sent", "rows_recv")
+        )
+        assert sent == received[::-1] and sum(sent) > 0, "nothing is on the way"
         (lines,) = stats[0]["dataflows"][flow.index]["inputs"]  # type: ignore[index,call-overload,misc]
         assert lines["writers"] == [["feeder", 2]]
         for n in range(40):
