@@ -25,6 +25,7 @@ from typing import ClassVar, cast
 
 import numpy as np
 import pyarrow as pa
+from built_flows import built_before
 from reference.collection import (
     Collection as Rows,
 )
@@ -54,6 +55,7 @@ from differential.operators.vertices import MachineVertex, OperatorVertex
 from differential.trace.trace import Trace
 from progress.times.anchor import Rebase
 from timely.building.dataflow import Dataflow
+from timely.building.freeze import FrozenDataflow
 from timely.building.loop import Loop
 from timely.dictionaries import Mark
 from timely.errors import TimelyError
@@ -102,6 +104,7 @@ class Cluster:
         network: between them, in the place of messages in lists.
         forgets: these forget whenever they may; None: as `forgets_always` says, which a test may change.
         monitored: every predicate of progress tracking is evaluated after every activation.
+        built: what `build` has made for the workers of earlier clusters; what is missing is added.
     """
 
     forgets_always: ClassVar[bool] = False
@@ -115,6 +118,7 @@ class Cluster:
         monitored: bool = False,
         forgets: bool | None = None,
         network: MemoryNetwork | RingNetwork | None = None,
+        built: list[FrozenDataflow] | None = None,
     ) -> None:
         self.forgets = self.forgets_always if forgets is None else forgets
         self.forgotten = 0
@@ -133,11 +137,14 @@ class Cluster:
             assert isinstance(self.network, MemoryNetwork)
             Monitor(self.workers, self.network)
         self.instances: list[Instance] = []
+        # Constants are words of the symbol table of the worker for which they were built.
+        frozen = [] if built is None or own_symbols else built
         for index, worker in enumerate(self.workers):
-            flow = Dataflow("tested")
             with self.turn_of(index):
-                build(flow)
-                self.instances.append(worker.install(flow.freeze()))
+                if index == len(frozen):
+                    build(flow := Dataflow("tested"))
+                    frozen.append(flow.freeze())
+                self.instances.append(worker.install(frozen[index]))
         assert len({instance.frozen.fingerprint for instance in self.instances}) == 1
 
     def change(
@@ -537,7 +544,8 @@ def run_at_times(
         inputs = [timed_source(flow, f"source {n}", schema, loops) for n, schema in enumerate(each)]
         timed_capture(build(*inputs))
 
-    cluster = Cluster(build_all, workers, seed, monitored=monitored)
+    built = built_before(build, depth, *each)
+    cluster = Cluster(build_all, workers, seed, monitored=monitored, built=built)
     driver = _Driver(cluster, histories, random.Random(seed))
     while driver.act():
         if check is not None and driver.rng.random() < 0.1:

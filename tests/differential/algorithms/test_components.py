@@ -87,6 +87,14 @@ def test_meaning_up_to_every_epoch(epochs: list[list[tuple[Edge, int]]], workers
     assert cluster.snapshot("components") == components_plainly(Rows(graph))
 
 
+def _components_of_distinct(edges: dd.Collection) -> dd.Collection:
+    return connected_components(edges.distinct())
+
+
+def _small_ones_first_of_distinct(edges: dd.Collection) -> dd.Collection:
+    return connected_components(edges.distinct(), prioritised=True)
+
+
 @pytest.mark.parametrize("depth", [2, 3])
 def test_meaning_inside_loops_at_every_time(depth: int) -> None:
     """Where a multiplicity may be negative at some times, `distinct` says which edges are there."""
@@ -99,7 +107,7 @@ def test_meaning_inside_loops_at_every_time(depth: int) -> None:
     )
     def holds(changes: list[Change], workers: int, seed: int) -> None:
         check_at_times(
-            lambda edges: connected_components(edges.distinct()),
+            _components_of_distinct,
             components_plainly,
             [changes],
             depth=depth,
@@ -237,7 +245,7 @@ def test_small_ones_first_inside_loops_at_every_time() -> None:
     )
     def holds(changes: list[Change], workers: int, seed: int) -> None:
         check_at_times(
-            lambda edges: connected_components(edges.distinct(), prioritised=True),
+            _small_ones_first_of_distinct,
             components_plainly,
             [changes],
             depth=2,

@@ -153,16 +153,16 @@ def test_meaning_so_many_times_is_that_iterate(name: str, times: int) -> None:
     """The same loops, told to stop; where the body is stateless nothing but the limit ends them in time."""
     build, body = LOOPS[name]
 
+    def stopped(first: Collection, second: Collection) -> Collection:
+        own = first.distinct() if name == "growing" else first
+        return own.iterate(lambda x: _one_round(name, x, own, second), times=times)
+
+    def plain(first: Rows, second: Rows) -> Rows:
+        return plainly.iterate_rounds(*body(first, second), times)[-1]
+
     @examples(0.5)
     @given(histories(1), histories(1, edges, diffs=(1, 2)), workers, seeds)
     def holds(start: list[Change], other: list[Change], workers: int, seed: int) -> None:
-        def stopped(first: Collection, second: Collection) -> Collection:
-            own = first.distinct() if name == "growing" else first
-            return own.iterate(lambda x: _one_round(name, x, own, second), times=times)
-
-        def plain(first: Rows, second: Rows) -> Rows:
-            return plainly.iterate_rounds(*body(first, second), times)[-1]
-
         check_at_times(stopped, plain, [start, other], depth=1, workers=workers, seed=seed)
 
     holds()

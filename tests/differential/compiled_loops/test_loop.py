@@ -13,6 +13,7 @@ from typing import NamedTuple, cast
 import numpy as np
 import pyarrow as pa
 import pytest
+from built_flows import built_before
 from hypothesis import given
 from hypothesis import strategies as st
 from loop_bodies import BODIES, Two, TwoPlainly, distances
@@ -87,7 +88,7 @@ def installed(build: Two, are_on: bool, *, bits: tuple[int, ...] | None = None) 
             flow.level_bits = bits
 
     with regions(are_on):
-        return Cluster(flow)
+        return Cluster(flow, built=built_before(build, are_on, bits))
 
 
 def is_region(cluster: Cluster) -> bool:

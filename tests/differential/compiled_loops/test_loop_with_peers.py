@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from built_flows import built_before
 from hypothesis import given
 from hypothesis import strategies as st
 from loop_bodies import BODIES, Two, TwoPlainly
@@ -90,7 +91,8 @@ def installed(
         if bits is not None:
             flow.level_bits = bits
 
-    cluster = Cluster(flow, workers=workers, seed=seed, network=network)
+    built = built_before(build, bits)
+    cluster = Cluster(flow, workers=workers, seed=seed, network=network, built=built)
     assert all(instance.loops for instance in cluster.instances)
     return cluster
 

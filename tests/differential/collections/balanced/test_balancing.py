@@ -60,11 +60,14 @@ def _nulls_plainly(rows: Rows) -> Rows:
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @BALANCED
 def test_meaning_of_the_join_at_every_time(balance: dd.Balance, depth: int) -> None:
+    def build(a: Collection, b: Collection) -> Collection:
+        return _nulls(a).join(b.select(k=col.k, w=col.v), on="k", balance=balance)
+
     @examples(0.5)
     @given(histories(depth), histories(depth), workers, seeds)
     def holds(left: list[Change], right: list[Change], workers: int, seed: int) -> None:
         check_at_times(
-            lambda a, b: _nulls(a).join(b.select(k=col.k, w=col.v), on="k", balance=balance),
+            build,
             lambda a, b: plainly.joined(_nulls_plainly(a), b, "inner"),
             [left, right],
             depth=depth,

@@ -134,11 +134,14 @@ def test_meaning_several_words_of_text_in_opposite_orders() -> None:
     words = st.sampled_from(WORDS)
     rows = st.tuples(words, st.integers(0, 1), words)
 
+    def build(c: Collection) -> Collection:
+        return c.order_by(col.a.desc(), "n", "b").limit(4)
+
     @examples(1)
     @given(histories(1, rows, size_max=30, diffs=(1, 1, 1, -1)), st.integers(0, 2**20))
     def holds(changes: list[Change], seed: int) -> None:
         check_at_times(
-            lambda c: c.order_by(col.a.desc(), "n", "b").limit(4),
+            build,
             lambda c: plainly.top_k(c, lambda row: (_Before(cast(str, row[0])), *row[1:]), (0, 4)),
             [changes],
             depth=1,

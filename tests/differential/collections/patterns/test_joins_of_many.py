@@ -57,6 +57,9 @@ def test_meaning_at_every_time(columns: str, depth: int, candidates: Candidates)
     chosen = PATTERNS[columns]
     on = [name for name in sorted({*columns} - {" "}) if columns.count(name) > 1]
 
+    def build(*c: Collection) -> Collection:
+        return dd.join_all(_named(tuple(c[n] for n in chosen), columns), on, candidates=candidates)
+
     @examples(0.15)
     @given(
         st.lists(histories(depth), min_size=max(chosen) + 1, max_size=max(chosen) + 1),
@@ -65,7 +68,7 @@ def test_meaning_at_every_time(columns: str, depth: int, candidates: Candidates)
     )
     def holds(sources: list[list[Change]], workers: int, seed: int) -> None:
         check_at_times(
-            lambda *c: dd.join_all(_named(tuple(c[n] for n in chosen), columns), on, candidates=candidates),
+            build,
             lambda *rows: _plain(columns, tuple(rows[n] for n in chosen)),
             sources,
             depth=depth,
@@ -111,11 +114,14 @@ def _reach_plainly(start: Rows, along: Rows) -> Rows:
 @pytest.mark.parametrize("candidates", CANDIDATES)
 @pytest.mark.parametrize("depth", [1, 2])
 def test_meaning_in_a_loop_of_what_goes_round_and_what_does_not(depth: int, candidates: Candidates) -> None:
+    def build(a: Collection, b: Collection) -> Collection:
+        return _reach(a.distinct(), b.distinct(), candidates)
+
     @examples(0.15)
     @given(histories(depth), histories(depth), st.integers(1, 3), st.integers(0, 2**20))
     def holds(start: list[Change], along: list[Change], workers: int, seed: int) -> None:
         check_at_times(
-            lambda a, b: _reach(a.distinct(), b.distinct(), candidates),
+            build,
             lambda a, b: _reach_plainly(plainly.distinct(a), plainly.distinct(b)),
             [start, along],
             depth=depth,

@@ -62,12 +62,13 @@ def test_meaning_of_the_nearest_row_at_every_time(
 def test_meaning_of_during_at_every_time(depth: int) -> None:
     """A row (k, v) is there in the epochs k ≤ epoch < v + 3; 0 ≤ counters ≤ 3."""
 
+    def build(c: dd.Collection) -> dd.Collection:
+        return c.during(col.k, col.v + 3)
+
     @examples(0.5)
     @given(histories(depth), workers, seeds)
     def holds(changes: list[Change], workers: int, seed: int) -> None:
-        actual = run_at_times(
-            lambda c: c.during(col.k, col.v + 3), [changes], depth=depth, workers=workers, seed=seed
-        )
+        actual = run_at_times(build, [changes], depth=depth, workers=workers, seed=seed)
         for epoch in range(7):
             for counters in {time[1:] for _, time, _ in changes} | {(3,) * (depth - 1)}:
                 time: Time = (epoch, *counters)

@@ -93,17 +93,13 @@ def test_meaning_of_places_behind_an_offset(balance: dd.Balance, method: RankKin
         found = c.group_by("k", balance=by).top_k(2, by=col.v.desc(), offset=1, rank="at", method=method)
         return found.select(k=col.k * 10 + col.at, v=col.v)
 
+    def build(c: Collection) -> Collection:
+        return top(c, None).negate().concat(top(c, balance))
+
     @examples(0.5)
     @given(histories(1, size_max=14), workers, seeds)
     def holds(changes: list[Change], workers: int, seed: int) -> None:
-        check_at_times(
-            lambda c: top(c, None).negate().concat(top(c, balance)),
-            lambda rows: Counter(),
-            [changes],
-            depth=1,
-            workers=workers,
-            seed=seed,
-        )
+        check_at_times(build, lambda rows: Counter(), [changes], depth=1, workers=workers, seed=seed)
 
     holds()
 
