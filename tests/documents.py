@@ -51,7 +51,7 @@ __all__ = [
 
 SETUP_COMMANDS = ("./scripts/demo", "./scripts/test", "./scripts/check", "./scripts/setup")
 RUNNABLE = ("python", "sh", "console")
-READ_ONLY = ("text", "toml", "json", "markdown", "rust", "sql", "diff", "mermaid")
+READ_ONLY = ("text", "toml", "json", "js", "markdown", "rust", "sql", "diff", "mermaid")
 KINDS = (*RUNNABLE, "output", *READ_ONLY)
 PROGRAM_SECONDS_MAX = 300
 COMMAND_SECONDS_MAX = 300
