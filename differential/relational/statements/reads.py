@@ -3,11 +3,14 @@
 Which epoch? Tables have epochs together: before a query is read, all of them are sealed as far as the one
 that is furthest ahead, and as far as the dataflows whose exports the query reads. The answer is as of that
 epoch, or a later one.
+
+A client that may only read seals nothing. Its query needs tables that are sealed equally far: a dataflow that
+reads them begins at the furthest one, since tables tell earlier epochs apart no more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 from uuid import uuid4
@@ -27,7 +30,7 @@ from timely.wire.requests import Uninstall
 
 from ...columns.client_tables import declared_schema
 from ...columns.schema import Schema
-from ...errors import ExpressionError, SchemaError
+from ...errors import ExpressionError, SchemaError, SqlError
 from .catalogue import ANSWER_NAME, CatalogueEntry, RunningDataflows
 from .queries import ReadQuery, SortedBy
 
@@ -40,10 +43,13 @@ _REPLACED_MAX: Final = 20
 
 
 class StatementReads:
-    """Runs queries of one client, and keeps the epochs of tables together."""
+    """Runs queries of one client, and keeps the epochs of tables together, unless it seals nothing."""
 
-    def __init__(self, cluster: Cluster, running: RunningDataflows, timeout: float | None) -> None:
+    def __init__(
+        self, cluster: Cluster, running: RunningDataflows, timeout: float | None, seals: bool = True
+    ) -> None:
         self._cluster, self._running, self._timeout = cluster, running, timeout
+        self._seals = seals
 
     def owners(
         self, entries: Iterable[CatalogueEntry], new: Mapping[str, Flow] | None = None
@@ -67,6 +73,8 @@ class StatementReads:
         """Seal all tables as far as the furthest of them, and as far as the exports among `entries` and as
         `at_least`; return that epoch.
         """
+        if not self._seals:
+            return self._sealed(list(entries))
         tables, through = [], at_least
         for flow in self._running.tables:
             try:
@@ -84,6 +92,18 @@ class StatementReads:
             if flow.epoch <= through:
                 flow.seal(through=through, wait=False)
         return max(through, 0)
+
+    def _sealed(self, entries: Sequence[CatalogueEntry]) -> int:
+        """Return the last epoch to which all entries are sealed; raise SqlError if one is sealed further."""
+        ends = sorted((self.flow_of(entry).refresh() - 1, entry.name) for entry in entries)
+        if ends and ends[0][0] != ends[-1][0]:
+            (least, behind), (most, ahead) = ends[0], ends[-1]
+            raise SqlError(
+                f"{behind} is sealed up to epoch {least}, and {ahead} up to {most}: a query of both has no "
+                "answer before both are, and nothing is sealed here. A SELECT by cluster.sql or python -m "
+                "timely.sql seals both"
+            )
+        return max(0, ends[0][0]) if ends else 0
 
     def answer(self, query: ReadQuery) -> tuple[pa.Table, int]:
         """Return the rows of a query, in its order, and their epoch.

@@ -73,7 +73,7 @@ def run(
             raise step.piece.error(
                 f"{step.piece.verb} is refused here: only SELECT, EXPLAIN and SHOW are not"
             )
-    session = _Session(cluster, running, timeout)
+    session = _Session(cluster, running, timeout, seals=not reads_only)
     return session.results(steps)
 
 
@@ -85,8 +85,9 @@ def run_reads(
     timeout: float | None,
     name: str,
 ) -> Iterator[SqlResult | SqlChanges]:
-    """Carry out a script that only reads. Raises SqlError as `run` does, and if a statement is not SELECT,
-    EXPLAIN or SHOW; then none of them is carried out.
+    """Carry out a script that only reads. It seals nothing either, so a query of tables that are not sealed
+    equally far is refused. Raises SqlError as `run` does, and if a statement is not SELECT, EXPLAIN or SHOW;
+    then none of them is carried out.
     """
     return run(cluster, text, dialect, parameters, timeout, name, reads_only=True)
 
@@ -113,9 +114,11 @@ def _plan_of(query: ReadQuery) -> str:
 
 
 class _Session:
-    def __init__(self, cluster: Cluster, running: RunningDataflows, timeout: float | None) -> None:
+    def __init__(
+        self, cluster: Cluster, running: RunningDataflows, timeout: float | None, seals: bool
+    ) -> None:
         self._cluster, self._running = cluster, running
-        self._reads = StatementReads(cluster, running, timeout)
+        self._reads = StatementReads(cluster, running, timeout, seals)
         self._writing = Writing(self._reads)
 
     def results(self, steps: list[ScriptStep]) -> Iterator[SqlResult | SqlChanges]:

@@ -44,10 +44,11 @@ def answered(cluster: Cluster, text: str, timeout: float) -> Json:
     for result in cast("Iterator[SqlResult]", run(cluster, text, "spark", {}, timeout, "<prompt>")):  # noqa: B007
         pass
     if not result.has_rows:
-        return {"status": result.status, "columns": [], "rows": [], "total": 0, "matching": 0}
+        return {"status": result.status, "epoch": None, "columns": [], "rows": [], "total": 0, "matching": 0}
     table = result.to_arrow()
     return {
         "status": result.status,
+        "epoch": result.epoch if result.epoch >= 0 else None,
         "columns": columns_of(table.schema),
         "rows": rows_of(table.slice(0, count_shown(SHOWN_ROWS_MAX, table.num_columns))),
         "total": table.num_rows,

@@ -33,7 +33,8 @@ export function sqlView() {
       return;
     }
     const some = answer.total > answer.rows.length ? `, the first ${exact(answer.rows.length)} of them` : "";
-    setText(told, `${answer.status}: ${exact(answer.total)} rows${some}, ${seconds((performance.now() - began) / 1000)}`);
+    const epoch = answer.epoch === null ? "" : `as of epoch ${exact(answer.epoch)}, `;
+    setText(told, `${answer.status}: ${exact(answer.total)} rows${some}, ${epoch}${seconds((performance.now() - began) / 1000)}`);
     rows.update(answer);
   }
 
@@ -44,7 +45,7 @@ export function sqlView() {
   return {
     node: h("section", {}, h("div", { class: "card" }, h("h1", {}, "SQL"),
       h("p", { class: "dim" }, "SELECT, EXPLAIN and SHOW. A query builds a dataflow for its answer, which ends with it: it "
-        + "reads tables, views and exports of other dataflows. Ctrl-Enter runs it."),
+        + "reads tables, views and exports of other dataflows, and seals none of them. Ctrl-Enter runs it."),
       area, h("p", { class: "row" }, run, told), error, rows.node)),
     update() {},
   };

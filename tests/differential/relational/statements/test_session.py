@@ -20,6 +20,8 @@ import pytest
 import differential as dd
 import timely
 from differential.relational.statements.reads import StatementReads
+from differential.relational.statements.session import run_reads
+from timely.client.statements.results import SqlResult
 
 SHOP = """
 create table orders (id int primary key, customer string not null, cents decimal(10, 2), day date);
@@ -46,8 +48,41 @@ def shop(cluster: timely.Cluster) -> timely.Cluster:
 
 def rows(cluster: timely.Cluster, text: str, **parameters: object) -> list[tuple[object, ...]]:
     result = cluster.sql(text, **parameters)
-    assert isinstance(result, timely.client.statements.results.SqlResult)
+    assert isinstance(result, SqlResult)
     return result.fetchall()
+
+
+def test_tables_are_read_without_a_seal_if_they_are_sealed_equally_far(shop: timely.Cluster) -> None:
+    shop.sql("insert into orders values (7, 'dan', 60, null)")
+    flows = {name: shop.flow(name) for name in ("orders", "late", "paid")}
+    flows["orders"].seal(
+        through=flows["late"].refresh() + 4
+    )  # behind the others, as a program would leave it
+
+    def epochs() -> dict[str, int]:
+        return {name: flow.refresh() for name, flow in flows.items()}
+
+    def read(text: str) -> SqlResult:
+        (result,) = run_reads(shop, text, "spark", {}, 30.0, "<prompt>")
+        assert isinstance(result, SqlResult)
+        return result
+
+    before = epochs()
+    assert before["orders"] > before["late"] + 3
+    both = "select customer from orders where not exists (select 1 from late where late.id = orders.id)"
+    behind = (
+        rf"late is sealed up to epoch {before['late'] - 1}, and orders up to {before['orders'] - 1}: .*SELECT"
+    )
+    with pytest.raises(dd.SqlError, match=behind):
+        read(both)
+    told = read("select customer from paid")
+    assert told.epoch == before["late"] - 1 and sorted(told.fetchall()) == [("ann",), ("bob",), ("dan",)]
+    assert read("select count(*) from orders").epoch == before["orders"] - 1
+    assert read("select 1 as one").fetchall() == [(1,)]
+    assert epochs() == before, "nothing is sealed"
+    assert rows(shop, f"select count(*) from ({both})") == [(4,)], "and here all are"
+    assert epochs()["late"] == before["orders"]
+    assert read(f"select count(*) from ({both})").fetchall() == [(4,)]
 
 
 def test_tables_with_a_key_keep_the_last_row_of_each(shop: timely.Cluster) -> None:
