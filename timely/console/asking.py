@@ -145,7 +145,7 @@ class ClusterWatch:
         if self._cluster is None:
             assert self._connect is not None, "a cluster that a caller has made is kept"
             self._cluster = self._connect()
-            self._stats = []
+            self._stats, self._shape = [], {}  # dataflows of another cluster, perhaps, with these numbers
             if self._is_over.is_set():  # `close` has found no cluster to close
                 self._close_ours()
                 raise PeerError("the console has ended")
@@ -197,6 +197,8 @@ class ClusterWatch:
         kind, message = "replaced", ""
         try:
             flow = self._cluster.flow(int(index))
+            if flow.index == int(index):  # it has come since the workers have answered
+                return []
             message = f"dataflow {flow.index} has taken its place"
         except (UninstalledError, ReplacedError) as error:
             kind, message = "uninstalled", str(error)

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -228,10 +229,19 @@ def test_only_dataflows_that_have_ended_are_said_to_have() -> None:
     ends = timely.UninstalledError("it was uninstalled")
     ends.ends_dataflow = True
     answers = {1: ends, 2: ends}
-    flows = [(1, "shop"), (2, "(select)"), (3, "of another cluster")]
+    flows = [
+        (1, "shop"),
+        (2, "(select)"),
+        (3, "of another cluster"),
+        (4, "has come since"),
+        (5, "older version"),
+    ]
+    there = {4: SimpleNamespace(index=4), 5: SimpleNamespace(index=9)}
 
     class Ending(Plays):
         def flow(self, index: int) -> object:
+            if index in there:
+                return there[index]
             raise answers.get(index) or timely.MisuseError(f"worker 0 has no dataflow {index}")
 
     watch = ClusterWatch(cast("timely.Cluster", Ending(lambda: of_flows(*flows))))
@@ -241,7 +251,11 @@ def test_only_dataflows_that_have_ended_are_said_to_have() -> None:
             flows.clear()
             until(lambda: "uninstalled" in str(watch.shape[1]))
             ended = json.loads(watch.shape[1])["ended"]
-            assert [(each["dataflow"], each["kind"]) for each in ended] == [(1, "uninstalled")]
+            assert [(each["dataflow"], each["kind"]) for each in ended] == [
+                (1, "uninstalled"),
+                (5, "replaced"),
+            ]
+            assert "dataflow 9 has taken its place" in ended[-1]["message"]
     finally:
         watch.close()
 
