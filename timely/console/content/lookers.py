@@ -4,18 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import Final
 
 from .told import Json
 
 __all__ = ["Lookers", "packed"]
 
 
+_LARGE: Final = re.compile(r"[\[:,]-?\d{16,}")
+"""A number that a browser might round, if it stands in no text."""
+_EXACT_MAX: Final = (1 << 53) - 1
+
+
 def packed(value: Json) -> bytes:
-    """Return a value as one line of JSON in ASCII."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
+    """Return a value as one line of JSON in ASCII. Whole numbers that a browser would round, as epochs may
+    be, are texts.
+    """
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    if _LARGE.search(text):
+        text = json.dumps(_exact(value), separators=(",", ":"), allow_nan=False)
+    return text.encode("ascii")
+
+
+def _exact(value: Json) -> Json:
+    if isinstance(value, Mapping):
+        return {name: _exact(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_exact(part) for part in value]
+    return str(value) if isinstance(value, int) and abs(value) > _EXACT_MAX else value
 
 
 class Lookers:

@@ -76,7 +76,9 @@ export function seconds(value) {
   return value < 7200 ? `${Math.round(value / 60)} min` : `${Math.round(value / 3600)} h`;
 }
 
+/** A number with commas; the server sends whole numbers that a browser would round as texts. */
 export function exact(number) {
+  if (typeof number === "string") return BigInt(number).toLocaleString("en-US");
   return number === null || number === undefined ? "" : number.toLocaleString("en-US", { maximumFractionDigits: 3 });
 }
 

@@ -195,7 +195,7 @@ class _Answers:
 def _whole(request: Request, name: str) -> int:
     """Return a whole number that a request has; -1, which nothing has, for anything else."""
     text = request.query_params.get(name, "")
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else -1
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else -1
 
 
 def _error(text: str, status: int) -> Response:
