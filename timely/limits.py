@@ -460,8 +460,12 @@ output, for the ages in `Flow.why` and `Cluster.stats`."""
 TOLD_WRITERS_COUNT_MAX: Final = 16
 """Writers of one input whose positions `Cluster.stats` tells, those that were heard last."""
 
+HELD_EPOCHS_MEASURED_MAX: Final = 256
+"""Of the epochs that an output keeps for a reader so many are measured, 0.1 ms; the others count alike."""
+
 RETAINED_COUNT_MAX: Final = 256
-"""Arrangements and outputs that one worker lists, with what keeps each from forgetting."""
+"""Arrangements and outputs that one worker lists, with what keeps each from forgetting, the most bytes first.
+The report says how many are left out."""
 
 REASONS_COUNT_MAX: Final = 32
 """What holds an epoch, as far as one worker tells it: so many things, the likeliest first."""

@@ -313,7 +313,10 @@ class Cluster(Spelled):
         `dataflows.inputs.writers`.
         Of its imports: `dataflows.imports.dataflow`, `dataflows.imports.export`, `dataflows.imports.epoch`.
         Of its outputs: `dataflows.outputs.name`, `dataflows.outputs.complete_before`; of clients that read
-        there `dataflows.outputs.readers.epoch`, `dataflows.outputs.readers.silent_seconds`.
+        there `dataflows.outputs.readers.name`, `dataflows.outputs.readers.client`,
+        `dataflows.outputs.readers.site`, `dataflows.outputs.readers.epoch`,
+        `dataflows.outputs.readers.silent_seconds`, `dataflows.outputs.readers.rows_kept`,
+        `dataflows.outputs.readers.bytes_kept`.
         Of its stages: `dataflows.stages.name`, `dataflows.stages.site`, `dataflows.stages.loop`,
         `dataflows.stages.frontier`, `dataflows.stages.rows_waiting`, `dataflows.stages.bytes_waiting`;
         totals `dataflows.stages.activations`, `dataflows.stages.busy_seconds`;

@@ -11,6 +11,8 @@ another.
 
 from __future__ import annotations
 
+import os
+import socket
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -29,6 +31,8 @@ from ..limits import READER_SECONDS_MAX, REPLY_SECONDS_MAX
 from ..operators.capture import FOREVER
 from ..operators.failures import Without
 from ..operators.outputs.output_log import check_kept
+from ..operators.outputs.places import reader_id
+from ..user_code.call_site import UNKNOWN_SITE, call_site
 from ..user_code.html_tables import html_or_text, html_text
 from ..user_code.offered import Offered
 from ..user_code.short_traces import answers_misfits, in_short, short_lookup, shortened_traces
@@ -66,7 +70,7 @@ class FlowOutput(Offered):
         self.name = name
         self.description = description
         self.schema = schema
-        self._reader = uuid4().hex
+        self._reader_id = ""
         self._position = 0
 
     def __repr__(self) -> str:
@@ -100,6 +104,15 @@ class FlowOutput(Offered):
                 return same
             missing = f"an output of a flow has no {name!r}"
             raise AttributeError(OF_OUTPUTS.message(missing, name, dir(FlowOutput)))
+
+    @property
+    def _reader(self) -> str:
+        """The name of this client's position, made when it is first needed, on the line that reads then."""
+        if not self._reader_id:
+            client = f"process {os.getpid()} on {socket.gethostname()}"
+            site = call_site()
+            self._reader_id = reader_id(uuid4().hex, client, str(site) if site != UNKNOWN_SITE else "")
+        return self._reader_id
 
     @property
     def is_records(self) -> bool:

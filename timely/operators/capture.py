@@ -19,6 +19,7 @@ from progress.times.anchor import Rebase
 from progress.times.time_words import TimeCode
 
 from ..dictionaries import Mark
+from ..limits import HELD_EPOCHS_MEASURED_MAX
 from ..wire.arrow import binary_array, int64_array
 from ..wire.batch import Batch, Records
 from ..wire.claims import shown
@@ -112,6 +113,15 @@ class RecordLog:
         records.
         """
         return self._forgotten_before, self._done[-1] + 1 if self._done else self._forgotten_before
+
+    def held(self, start: int, stop: int) -> tuple[int, int]:
+        """Return about how many records these epochs have, and how many bytes they take on a wire."""
+        epochs = self._done[bisect_left(self._done, start) : bisect_left(self._done, stop)]
+        step = max(1, len(epochs) // HELD_EPOCHS_MEASURED_MAX)
+        counts = [len(self._records[epoch]) for epoch in epochs[::step]]
+        rows = sum(counts) * len(epochs) // max(1, len(counts))
+        sample = [self._records[epoch][0] for epoch in epochs[:: 16 * step] if self._records[epoch]]
+        return rows, rows * sum(len(_packed(record)) for record in sample) // max(1, len(sample))
 
     def forget(self, stop: int) -> None:
         """Drop records of epochs before `stop`."""
@@ -410,6 +420,10 @@ class CaptureVertex(Vertex):
         first, _ = self.extent()
         without = self.failures.without(first, epoch + 1)
         return without[0].start - 1 if without else epoch
+
+    def held_from(self, epoch: int) -> tuple[int, int]:
+        """Return about how many rows of complete epochs from this one on are kept, and in how many bytes."""
+        return self._log.held(epoch, self._complete_before)
 
     def keep_changes(self, epoch: int) -> None:
         """Keep the changes from `epoch` on until `let_changes_go`, whatever readers forget."""

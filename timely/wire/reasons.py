@@ -54,6 +54,8 @@ class Reason:
     detail     what else is known, in words
     is_first   True if nothing else that is outstanding can lead to it
     workers    the workers where it is, as far as they have said so
+    rows       that are kept because of it, about; -1: not known
+    bytes      of these
     """
 
     kind: str
@@ -68,6 +70,8 @@ class Reason:
     detail: str = ""
     is_first: bool = True
     workers: tuple[int, ...] = ()
+    rows: int = -1
+    bytes: int = -1
 
     def values(self) -> dict[str, Value]:
         """Return the fields that are not as they are by default, as a reply holds them."""
@@ -197,7 +201,11 @@ def _elsewhere(reason: Reason) -> str:
 
 def _reader(reason: Reason) -> str:
     heard = f", and was last heard of {shown_seconds(reason.seconds)} ago" if reason.seconds >= 0 else ""
-    return f"a client has still to read {reason.stage!r} from {reason.when} on{heard}{reason.place}"
+    size = f"about {reason.rows:,} rows in {reason.bytes:,} bytes"
+    kept = f"; {size} are kept for it" if reason.rows >= 0 else ""
+    who = ", at ".join(part for part in (reason.detail, reason.where) if part)
+    client = f"a client ({who})" if who else "a client"
+    return f"{client} has still to read {reason.stage!r} from {reason.when} on{heard}{kept}{reason.place}"
 
 
 def _fold(reason: Reason) -> str:

@@ -51,6 +51,13 @@ class KeptChanges:
         """Itself: it never changes."""
         return self
 
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the rows."""
+        if self._run is not None:
+            return int(self._run.bytes)
+        return sum(block.bytes for block in self._blocks) if self._words is None else int(self._words.nbytes)
+
     def words(self) -> Int64s:
         """Return all rows. Do not write to them: few rows are the array that came."""
         return self.between(0, self.rows) if self._words is None else self._words

@@ -62,18 +62,20 @@ class Retained:
 class RetainedReport:
     """What keeps history in a dataflow, from `Flow.why_retained`; `print` shows it in a few lines.
 
-    `entries`: the most bytes first. `silent`: the workers that have not answered.
+    `entries`: the most bytes first. `silent`: the workers that have not answered. `left_out`: how many more
+    entries, with the fewest bytes, the worker with the most of them has not listed.
     """
 
     dataflow: str
     entries: tuple[Retained, ...] = ()
     silent: tuple[Reason, ...] = ()
+    left_out: int = 0
 
     def __str__(self) -> str:
         lines = [str(reason) for reason in self.silent]
         lines += [str(entry) for entry in self.entries[:_ENTRIES_SHOWN]]
-        if len(self.entries) > _ENTRIES_SHOWN:
-            lines.append(f"and {len(self.entries) - _ENTRIES_SHOWN:,} more")
+        if (more := max(0, len(self.entries) - _ENTRIES_SHOWN) + self.left_out) > 0:
+            lines.append(f"and {more:,} more")
         return "\n".join(lines) or f"nothing keeps history in {self.dataflow!r} for longer than it is needed"
 
 
@@ -89,7 +91,13 @@ def retained_of(dataflow: str, answers: Sequence[Reply | str]) -> RetainedReport
     entries = [replace(entry, reasons=tuple(together(entry.reasons, answers))) for entry in merged.values()]
     entries.sort(key=lambda entry: (-entry.bytes, entry.number))
     busy = [reason for answer in answers if isinstance(answer, Reply) for reason in _calls(answer)]
-    return RetainedReport(dataflow, tuple(entries), (*silent_workers(answers), *busy))
+    left_out = max((_left_out(answer) for answer in answers), default=0)
+    return RetainedReport(dataflow, tuple(entries), (*silent_workers(answers), *busy), left_out)
+
+
+def _left_out(answer: Reply | str) -> int:
+    count = answer.values.get("left_out") if isinstance(answer, Reply) else 0
+    return count if isinstance(count, int) else 0
 
 
 def _calls(answer: Reply) -> list[Reason]:

@@ -213,6 +213,8 @@ def _merged(heard: Iterator[Reason]) -> list[Reason]:
     merged: dict[object, Reason] = {}
     for reason in heard:
         key = reason.kind, reason.dataflow, reason.stage, reason.number, reason.time, reason.where
+        if reason.kind == "reader":
+            key = *key, reason.detail
         if reason.kind in _OF_WORKERS:
             merged[reason.kind, reason.workers] = reason
             continue
@@ -228,6 +230,8 @@ def _merged(heard: Iterator[Reason]) -> list[Reason]:
             seconds=max(other.seconds, reason.seconds),
             is_first=other.is_first and reason.is_first,
             workers=workers,
+            rows=other.rows + reason.rows if min(other.rows, reason.rows) >= 0 else -1,
+            bytes=other.bytes + reason.bytes if min(other.bytes, reason.bytes) >= 0 else -1,
         )
     return list(merged.values())
 

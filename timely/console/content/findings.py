@@ -169,17 +169,24 @@ def _of_rows(flow: DataflowFigures, stages: Sequence[StageFigures]) -> Iterator[
             )
 
 
+def _reader_of(reader: Mapping[str, object]) -> str:
+    """Return who a reader is."""
+    site = f", at {reader['site']}" if reader["site"] else ""
+    return f"{reader['client'] or reader['name']}{site}"
+
+
 def _of_readers(outputs: Sequence[Mapping[str, object]]) -> Iterator[Finding]:
     for output in outputs:
-        complete, readers = output["complete"], output["readers"]
+        readers = output["readers"]
         assert isinstance(readers, list)
         for reader in readers:
-            behind = complete - reader["epoch"] if isinstance(complete, int) else 0
+            behind = reader["behind"]
             if reader["silent"] >= _SILENT_SECONDS and behind > 0:
                 yield Finding(
                     "reader",
                     -1,
                     f"a reader of output {output['name']!r} has been silent for {reader['silent']:.0f} s, "
-                    f"{behind:,} epochs behind",
-                    "Workers keep these changes for it. Let it read, or leave: output.leave().",
+                    f"{behind:,} epochs behind: {_reader_of(reader)}",
+                    f"Workers keep about {reader['rows']:,} rows in {reader['bytes']:,} bytes for it. Let it "
+                    "read, or leave: output.leave().",
                 )

@@ -12,6 +12,8 @@ from dataclasses import asdict
 from typing import Final
 
 from ...client.reports.figures import DataflowFigures, Figures, StageFigures, Stats, figures
+from ...operators.capture import FOREVER
+from ...wire.requests import Value
 from .findings import computing, findings
 from .told import Entry, Json, entries, entry, epoch_or_none, number, text, whole
 
@@ -145,13 +147,17 @@ def _rows(flow: Entry, place: int) -> int:
 
 
 def _inputs(news: Sequence[Entry]) -> list[dict[str, Json]]:
+    there = entries(_first(news), "inputs")
+    epochs = [min(whole(at, "epoch") for at in _at(news, "inputs", place)) for place in range(len(there))]
+    last = max((epoch for epoch in epochs if epoch < FOREVER), default=0)
     return [
         {
             "name": text(each, "name"),
-            "epoch": epoch_or_none(min(whole(at, "epoch") for at in _at(news, "inputs", place))),
+            "epoch": epoch_or_none(epoch),
+            "behind": max(0, last - epoch),  # here, where numbers are exact
             "waiting": sum(whole(at, "rows_waiting") for at in _at(news, "inputs", place)),
         }
-        for place, each in enumerate(entries(_first(news), "inputs"))
+        for place, (each, epoch) in enumerate(zip(there, epochs, strict=True))
     ]
 
 
@@ -160,12 +166,29 @@ def _outputs(news: Sequence[Entry]) -> list[dict[str, Json]]:
     for place, each in enumerate(entries(_first(news), "outputs")):
         there = list(_at(news, "outputs", place))
         complete = min(whole(at, "complete_before") for at in there)
-        readers: list[Json] = [
-            {"epoch": whole(reader, "epoch"), "silent": round(number(reader, "silent_seconds"), 2)}
-            for reader in entries(there[0], "readers")
-        ]
+        readers: list[Json] = list(_readers(there, complete))
         outputs.append({"name": text(each, "name"), "complete": epoch_or_none(complete), "readers": readers})
     return outputs
+
+
+def _readers(there: Sequence[object], complete: int) -> Iterator[dict[str, Json]]:
+    """Yield the readers of an output. Each worker keeps its share of the rows for them."""
+    shares: dict[str, list[Value]] = {}
+    for output in there:
+        for reader in entries(output, "readers"):
+            shares.setdefault(text(reader, "name"), []).append(reader)
+    for name, share in shares.items():
+        epoch = min(whole(reader, "epoch") for reader in share)
+        yield {
+            "name": name,
+            "client": text(share[0], "client"),
+            "site": text(share[0], "site"),
+            "epoch": epoch,
+            "behind": 0 if complete >= FOREVER else max(0, complete - epoch),
+            "silent": round(min(number(reader, "silent_seconds") for reader in share), 2),
+            "rows": sum(whole(reader, "rows_kept") for reader in share),
+            "bytes": sum(whole(reader, "bytes_kept") for reader in share),
+        }
 
 
 def _at(news: Sequence[Entry], name: str, place: int) -> Iterator[object]:

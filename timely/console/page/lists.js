@@ -60,11 +60,9 @@ export function inputs() {
       h("div", { class: "card" }, h("h1", {}, "Imports"), imports.node)),
     update() {
       grid.update(state.frame.flows.flatMap((flow) => {
-        const last = Math.max(0, ...flow.inputs.map((each) => each.epoch ?? 0));
         const stages = shapeOf(flow.dataflow)?.stages ?? [];
         return flow.inputs.map((each) => ({
           ...each, flow: flow.dataflow, flowName: nameOf(flow.name),
-          behind: each.epoch === null ? 0 : last - each.epoch,
           rows: flow.stages.rows[stages.findIndex((stage) => stage.name === `input ${each.name}`)] ?? 0,
         }));
       }));
@@ -90,14 +88,30 @@ export function outputs() {
       text: (r) => (r.readers.length ? seconds(r.silent) : "–"), value: (r) => r.silent,
       class: (r) => (r.silent > 5 && r.behind > 0 ? "verdict late" : "") },
   ], { key: (r) => `${r.flow}/${r.name}`, sort: "output", descending: false, empty: "no dataflow has outputs" });
+  const readers = new Grid([
+    { name: "reader", title: "the process of a client, and its host", text: (r) => r.client || r.name, exact: (r) => r.name,
+      value: (r) => r.client || r.name },
+    { name: "of output", text: (r) => r.output, value: (r) => r.output },
+    { name: "has begun at", text: (r) => siteOf(r.site) || "–", exact: (r) => r.site, value: (r) => r.site },
+    { name: "behind", number: true, title: "complete epochs that it has not read", text: (r) => `${exact(r.behind)} epochs`,
+      value: (r) => r.behind },
+    { name: "silent for", number: true, text: (r) => seconds(r.silent), value: (r) => r.silent,
+      class: (r) => (r.silent > 5 && r.behind > 0 ? "verdict late" : "") },
+    { name: "rows", number: true, title: "that workers keep for it, about", text: (r) => exact(r.rows), value: (r) => r.rows },
+    { name: "bytes", number: true, title: "of these; several readers share them", text: (r) => size(r.bytes), value: (r) => r.bytes },
+  ], { key: (r) => `${r.flow}/${r.output}/${r.name}`, sort: "bytes", empty: "no program has a position in an output" });
   return {
-    node: h("section", {}, h("div", { class: "card" }, h("h1", {}, "Outputs"),
-      h("p", { class: "dim" }, "Click an output to see its rows change."), grid.node)),
+    node: h("section", {},
+      h("div", { class: "card" }, h("h1", {}, "Outputs"),
+        h("p", { class: "dim" }, "Click an output to see its rows change."), grid.node),
+      h("div", { class: "card readers" }, h("h1", {}, "Who reads them"), readers.node)),
     update() {
+      readers.update(state.frame.flows.flatMap((flow) => flow.outputs.flatMap((each) => each.readers.map((reader) => ({
+        ...reader, flow: flow.dataflow, output: each.name,
+      })))));
       grid.update(state.frame.flows.flatMap((flow) => flow.outputs.map((each) => ({
         ...each, flow: flow.dataflow, flowName: nameOf(flow.name),
-        behind: each.complete === null ? 0
-          : Math.max(0, ...each.readers.map((reader) => each.complete - reader.epoch)),
+        behind: Math.max(0, ...each.readers.map((reader) => reader.behind)),
         silent: Math.max(0, ...each.readers.map((reader) => reader.silent)),
       }))));
     },

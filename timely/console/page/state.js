@@ -159,11 +159,10 @@ function unsealedSeconds(flow, name) {
 /** The input that nobody seals while others go on, as {name, epochs, seconds}; null if there is none. */
 function slowInputOf(flow) {
   const open = flow.inputs.filter((input) => input.epoch !== null);
-  const last = Math.max(0, ...open.map((input) => input.epoch));
-  const [first] = open.sort((a, b) => a.epoch - b.epoch);
+  const [first] = open.sort((a, b) => b.behind - a.behind);
   const seconds = first ? unsealedSeconds(flow, first.name) : 0;
-  if (!first || last - first.epoch < EPOCHS_APART || seconds < STILL_SECONDS) return null;
-  return { name: first.name, epochs: last - first.epoch, seconds };
+  if (!first || first.behind < EPOCHS_APART || seconds < STILL_SECONDS) return null;
+  return { name: first.name, epochs: first.behind, seconds };
 }
 
 /** The first input whose rows wait for a seal. */

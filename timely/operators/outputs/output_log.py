@@ -127,6 +127,10 @@ class OutputLog(Protocol):
         """
         ...
 
+    def held(self, start: int, stop: int) -> tuple[int, int]:
+        """Return about how many rows the changes of these epochs have, and how many bytes they take."""
+        ...
+
     def forget(self, stop: int) -> None:
         """Drop changes of epochs before `stop`; asking for them from now on raises `ForgottenError`."""
         ...

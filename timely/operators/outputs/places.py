@@ -11,11 +11,38 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from ...errors import MisuseError
 from ...limits import READER_SECONDS_MAX, READERS_MAX, REWRITE_SECONDS_MIN
 
-__all__ = ["ReaderPositions"]
+__all__ = ["ReaderPositions", "ReaderTold", "reader_id"]
+
+_PART_CHARS_MAX: Final = 200
+_NAME_CHARS: Final = 8
+"""As much of a unique name as people see of it."""
+
+
+def reader_id(unique: str, client: str, site: str) -> str:
+    """Return the name by which workers know a reader: unique, and then what it is to people."""
+    return "\n".join([unique, client[:_PART_CHARS_MAX], site[-_PART_CHARS_MAX:]])
+
+
+class ReaderTold(NamedTuple):
+    """A reader, as people see it.
+
+    name     what tells it apart
+    client   its process and host; empty if it has not said so
+    site     the line of its program that has begun to read
+    epoch    the first that it has not read
+    seconds  since it was heard of
+    """
+
+    name: str
+    client: str
+    site: str
+    epoch: int
+    seconds: float
 
 
 @dataclass
@@ -50,10 +77,17 @@ class ReaderPositions:
         place = self._places.get(reader)
         return None if place is None else (place.epoch, place.seconds)
 
-    def told(self) -> list[tuple[int, float]]:
-        """Return the position of each client, and for how many seconds it was silent."""
+    def told(self) -> list[ReaderTold]:
+        """Return who each client is, where it is, and for how many seconds it was silent."""
         now = self._clock()
-        return [(place.epoch, now - place.seen) for place in self._places.values()]
+        told = []
+        for reader, place in self._places.items():
+            unique, _, rest = reader.partition("\n")
+            client, _, site = rest.partition("\n")
+            # A name without more is one that a program has chosen, as a query of Spark.
+            name = unique[:_NAME_CHARS] if rest else unique[:_PART_CHARS_MAX]
+            told.append(ReaderTold(name, client, site, place.epoch, now - place.seen))
+        return told
 
     def written_of(self, reader: str) -> tuple[int, float] | None:
         """Return the same, but -1 for the epoch of a client that was not heard of since a restart, or whose

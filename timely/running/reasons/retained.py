@@ -125,14 +125,18 @@ def _of_output(instance: Instance, name: str) -> dict[str, Value] | None:
     epoch = min(reason.time[0] for reason in reasons)
     stage = next((runner.stage for runner in instance.runners if runner.vertex is capture), -1)
     site = instance.runners[stage].site if stage >= 0 else ""
-    return _told("output", (name, stage, site), epoch, complete, (-1, -1), [], reasons)
+    return _told("output", (name, stage, site), epoch, complete, capture.held_from(epoch), [], reasons)
 
 
 def _holders(instance: Instance, capture: CaptureVertex, name: str, complete: int) -> Iterator[Reason]:
     dataflow, who = instance.frozen.name, (instance.worker,)
-    for epoch, silent in capture.places.told():
-        if epoch < complete:
-            yield Reason("reader", dataflow, name, time=(epoch,), seconds=silent, workers=who)
+    for reader in capture.places.told():
+        if reader.epoch < complete:
+            rows, size = capture.held_from(reader.epoch)
+            yield Reason(
+                "reader", dataflow, name, time=(reader.epoch,), seconds=reader.seconds, workers=who,
+                detail=reader.client or reader.name, where=reader.site, rows=rows, bytes=size,
+            )  # fmt: skip
     if capture.changes_kept_from < complete:
         yield Reason("fold", dataflow, name, time=(capture.changes_kept_from,), workers=who)
 

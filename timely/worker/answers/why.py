@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from itertools import islice
 from types import CodeType
 from typing import Protocol
 
@@ -103,8 +102,9 @@ class Reasons:
             reasons.append(Reason("disk", instance.frozen.name, detail=disk, workers=who))
         reply = self._found(instance, request.epoch, reasons, complete)
         if request.retained:
-            entries = retained(instance, self._worker.instances)
-            reply.values["retained"] = list(islice(entries, RETAINED_COUNT_MAX))
+            entries = sorted(retained(instance, self._worker.instances), key=_size_of, reverse=True)
+            reply.values["retained"] = list(entries[:RETAINED_COUNT_MAX])
+            reply.values["left_out"] = max(0, len(entries) - RETAINED_COUNT_MAX)
         return reply
 
     def answer_from_outside(self, request: Why, seconds: float = -1.0) -> Reply:
@@ -176,6 +176,12 @@ class Reasons:
                 "is_cut": len(reasons) > REASONS_COUNT_MAX or len(view or []) > REASONS_COUNT_MAX,
             }
         )
+
+
+def _size_of(entry: Mapping[str, Value]) -> int:
+    size = entry["bytes"]
+    assert isinstance(size, int)
+    return size
 
 
 def _with_loop(reason: Reason, going: str) -> Reason:

@@ -16,6 +16,7 @@ from ...limits import TOLD_WRITERS_COUNT_MAX
 from ...mapped import bytes_in_use
 from ...operators.capture import CaptureVertex
 from ...operators.inputs.handle import InputHandle
+from ...operators.outputs.places import ReaderTold
 from ...operators.vertex import Vertex
 from ...running.core import Worker
 from ...running.instance import Instance
@@ -175,7 +176,20 @@ def _of_output(instance: Instance, name: str) -> Value:
     return {
         "name": name,
         "complete_before": _complete_before(instance, [capture]),
-        "readers": [{"epoch": epoch, "silent_seconds": silent} for epoch, silent in capture.places.told()],
+        "readers": [_of_reader(capture, reader) for reader in capture.places.told()],
+    }
+
+
+def _of_reader(capture: CaptureVertex, reader: ReaderTold) -> Value:
+    rows, size = capture.held_from(reader.epoch)
+    return {
+        "name": reader.name,
+        "client": reader.client,
+        "site": reader.site,
+        "epoch": reader.epoch,
+        "silent_seconds": reader.seconds,
+        "rows_kept": rows,
+        "bytes_kept": size,
     }
 
 

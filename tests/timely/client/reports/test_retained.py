@@ -42,6 +42,9 @@ def test_the_largest_comes_first_and_a_report_is_short() -> None:
     report = retained_of("shop", [says(*entries)])
     assert [one.bytes for one in report.entries] == list(range(29, -1, -1))
     assert str(report).endswith("\nand 10 more")
+    cut = says(*entries)
+    cut.values["left_out"] = 7
+    assert str(retained_of("shop", [says(), cut])).endswith("\nand 17 more")
     many: list[Value] = [replace(OPEN, stage=f"input {n}").values() for n in range(9)]
     assert str(retained_of("shop", [says(entry(0, reasons=many))])).endswith("\n  and 6 more")
 

@@ -11,6 +11,17 @@ FLOW = DataflowFigures(0, "shop", 5, 5, 0, 0.0, 100.0, 0.1, 1000)
 CALM = StageFigures(0, 1, "group by key", "shop.py:3", "", 0.1, 1.0, 100.0, 0, 10, 100)
 
 
+def reader(epoch: int, silent: float, behind: int) -> dict[str, object]:
+    shown = {
+        "name": "3f2a91bc",
+        "client": "process 77 on ada",
+        "site": "shop.py:12",
+        "rows": 1_200,
+        "bytes": 48_000,
+    }
+    return shown | {"epoch": epoch, "silent": silent, "behind": behind}
+
+
 def kinds(stage: StageFigures, shares: list[float], flow: DataflowFigures = FLOW) -> list[str]:
     split = [[replace(stage, busy=share)] for share in shares]
     return [each.kind for each in findings(flow, [stage], split, [], [])]
@@ -18,9 +29,7 @@ def kinds(stage: StageFigures, shares: list[float], flow: DataflowFigures = FLOW
 
 def test_nothing_is_found_where_all_goes_well() -> None:
     inputs = [{"name": "a", "epoch": 5}, {"name": "b", "epoch": 6}, {"name": "c", "epoch": None}]
-    outputs = [
-        {"name": "o", "complete": 5, "readers": [{"epoch": 5, "silent": 60.0}, {"epoch": 1, "silent": 0.1}]}
-    ]
+    outputs = [{"name": "o", "complete": 5, "readers": [reader(5, 60.0, 0), reader(1, 0.1, 4)]}]
     assert findings(FLOW, [CALM], [[CALM], [CALM]], inputs, outputs) == []
 
 
@@ -87,6 +96,9 @@ def test_an_input_that_nobody_seals_is_found() -> None:
 
 
 def test_a_reader_that_fell_silent_is_found() -> None:
-    outputs = [{"name": "o", "complete": 50, "readers": [{"epoch": 8, "silent": 30.0}]}]
+    outputs = [{"name": "o", "complete": 50, "readers": [reader(8, 30.0, 42)]}]
     (found,) = findings(FLOW, [], [], [], outputs)
     assert found.kind == "reader" and "30 s" in found.text and "42 epochs" in found.text
+    assert (
+        found.text.endswith(": process 77 on ada, at shop.py:12") and "1,200 rows in 48,000" in found.advice
+    )

@@ -10,6 +10,11 @@ from timely.console.content.lookers import packed
 from timely.operators.capture import FOREVER
 from timely.wire.requests import Value
 
+READER: dict[str, Value] = {
+    "name": "3f2a91bc", "client": "process 77 on ada", "site": "shop.py:12",
+    "epoch": 1, "silent_seconds": 2.5, "rows_kept": 10, "bytes_kept": 240,
+}  # fmt: skip
+
 
 def worker(index: int, rows: int, busy: float, epoch: int = 4) -> dict[str, Value]:
     """What a worker tells that has one dataflow of two stages."""
@@ -27,7 +32,7 @@ def worker(index: int, rows: int, busy: float, epoch: int = 4) -> dict[str, Valu
                     {
                         "name": "out",
                         "complete_before": epoch,
-                        "readers": [{"epoch": 1, "silent_seconds": 2.5}],
+                        "readers": [READER],
                     }
                 ],
                 "imports": [],
@@ -57,8 +62,12 @@ def test_a_frame_has_rates_and_sums_of_all_workers() -> None:
     assert flow["edges"] == [[30.0, 70]]  # type: ignore[index,call-overload]
     assert flow["stages"]["busy_by"] == [[0.0, 0.25], [0.0, 0.0]]  # type: ignore[index,call-overload]
     assert flow["stages"]["kept"] == [0, 100] and flow["stages"]["waiting"] == [0, 14]  # type: ignore[index,call-overload]
-    assert flow["inputs"] == [{"name": "a", "epoch": 4, "waiting": 4}]  # type: ignore[index,call-overload]
-    assert flow["outputs"][0]["readers"] == [{"epoch": 1, "silent": 2.5}]  # type: ignore[index,call-overload]
+    assert flow["inputs"] == [{"name": "a", "epoch": 4, "behind": 0, "waiting": 4}]  # type: ignore[index,call-overload]
+    (reader,) = flow["outputs"][0]["readers"]  # type: ignore[index,call-overload,misc]
+    assert reader == {
+        "name": "3f2a91bc", "client": "process 77 on ada", "site": "shop.py:12",
+        "epoch": 1, "behind": 3, "silent": 2.5, "rows": 20, "bytes": 480,
+    }, "each worker keeps its share"  # fmt: skip
     assert flow["latency"] == [0.5, 0.5], "epoch 4 was sealed before anybody asked"  # type: ignore[index,call-overload]
     assert json.loads(packed(frame)) == frame
 

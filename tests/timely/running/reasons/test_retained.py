@@ -6,6 +6,8 @@ join, within a loop, or in another dataflow; a capability; a client that does no
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -147,7 +149,29 @@ def test_a_client_that_does_not_read_holds_changes(cluster: timely.Cluster) -> N
     assert (one.kind, one.name, one.epochs) == ("output", "counts", 4 - one.epoch)
     (cause,) = one.reasons
     assert cause.kind == "reader" and cause.seconds >= 0.0
-    assert "a client has still to read 'counts' from epoch" in str(one)
+    assert "has still to read 'counts' from epoch" in str(one)
+    assert cause.detail == f"process {os.getpid()} on {socket.gethostname()}"
+    assert cause.where.startswith(__file__), "the line that has begun to read"
+    assert (one.rows, one.bytes) == (cause.rows, cause.bytes) and 0 < cause.rows <= 8 < cause.bytes
+    reader = f"a client ({cause.detail}, at {cause.where})"
+    size = f"about {cause.rows} rows in {cause.bytes} bytes"
+    assert reader in str(one) and f"{size} are kept for it" in str(one)
+
+
+def test_those_with_the_most_bytes_are_listed_and_the_others_counted(
+    cluster: timely.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("timely.worker.answers.why.RETAINED_COUNT_MAX", 1)
+    flow = cluster.install(joined)
+    readers = [flow.output(name) for name in ("joined", "counts")]
+    for output in readers:
+        output.changes()
+    for n in range(3):
+        flow.input("orders").insert([(n, n)])
+        flow.seal(wait=True)
+    report = flow.why_retained()
+    assert [one.name for one in report.entries] == ["counts"] and report.left_out == 1
+    assert str(report).endswith("\nand 1 more")
 
 
 def test_a_fold_holds_changes(cluster: timely.Cluster) -> None:
