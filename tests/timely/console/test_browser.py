@@ -290,6 +290,9 @@ def test_a_thousand_stages_are_laid_out_in_a_second(shown: Shown) -> None:
     page.go(f"flow/{flow.index}")
     page.until(lambda: page.run("return document.querySelectorAll('.box').length") == 1000)
     page.until(lambda: again(page) < 1000)
+    page.click(".tools input[type=checkbox]")  # all are idle: no box is left
+    page.until(lambda: page.run("return document.querySelectorAll('.box').length") == 0)
+    page.click(".tools input[type=checkbox]")
     flow.uninstall()
     page.shows("main", "This dataflow has ended")
 
@@ -438,7 +441,10 @@ def test_an_input_that_nobody_seals_and_a_reader_that_fell_silent_are_named(show
     apart.uninstall()
     page.go("")
     page.shows(".findings", "1 rows wait at input 'orders': nobody has sealed epoch")
-    page.shows(".findings", "a reader of output 'totals' has been silent for")
+    page.shows(".findings", "a reader of output 'totals' has been silent for", f"process {os.getpid()} on")
+    page.go("outputs")
+    page.shows(".readers", f"process {os.getpid()} on", "test_browser.py:", "totals", "1 epochs", "KiB")
+    page.go("")
     output.leave()
     shown.flow.seal(wait=True)
     page.until(lambda: "orders" not in page.text(".findings") and "totals" not in page.text(".findings"))

@@ -11,6 +11,7 @@ const GAP = { x: 28, y: 46 };
  * [{name, x, y, width, height}], width, height}; x and y are centres.
  */
 export function layout(stages, edges) {
+  if (!stages.length) return { boxes: new Map(), paths: [], loops: [], width: 1, height: 1 }; // all are idle, and hidden
   return stages.length <= DAGRE_MAX ? byDagre(stages, edges) : byLayers(stages, edges);
 }
 
