@@ -23,7 +23,16 @@ from ...columns.client_tables import declared_schema
 from ...columns.schema import Schema
 from ...errors import SqlError
 
-__all__ = ["ANSWER_NAME", "Catalogue", "CatalogueEntry", "EntryKind", "Others", "RunningDataflows", "note_of"]
+__all__ = [
+    "ANSWER_NAME",
+    "Catalogue",
+    "CatalogueEntry",
+    "EntryKind",
+    "Others",
+    "RunningDataflows",
+    "note_of",
+    "statement_of",
+]
 
 EntryKind: TypeAlias = Literal["table", "view", "export"]
 
@@ -38,6 +47,12 @@ _NOTE: Final = re.compile(r"-- SQL (table|view), dialect (\w+)\n")
 def note_of(kind: EntryKind, dialect: str, statement: str) -> str:
     """Return the note of a table or view: what it is, in which dialect, and the statement."""
     return f"-- SQL {kind}, dialect {dialect}\n{statement}"
+
+
+def statement_of(note: str) -> tuple[str, str]:
+    """Return the statement that made a table or view, from its note, and the dialect; "" for exports."""
+    match = _NOTE.match(note)
+    return ("", "") if match is None else (note[match.end() :], match.group(2))
 
 
 @dataclass(frozen=True)
@@ -70,13 +85,12 @@ class CatalogueEntry:
     @property
     def dialect(self) -> str:
         """Return the dialect of the statement that made it; "" for exports."""
-        match = _NOTE.match(self.note)
-        return "" if match is None else match.group(2)
+        return statement_of(self.note)[1]
 
     @property
     def statement(self) -> str:
         """Return the statement that made it; "" for exports."""
-        return _NOTE.sub("", self.note, count=1)
+        return statement_of(self.note)[0]
 
 
 @dataclass(frozen=True)
@@ -194,11 +208,12 @@ class RunningDataflows:
         self.look()
         replaced = False
         for entry in entries:
-            if entry.kind != "view" or entry.flow < 0 or entry.flow in self._flows:
+            if entry.kind == "export" or entry.flow < 0 or entry.flow in self._flows:
                 continue
             columns = self.flow(entry).exported[entry.name]
             if columns is None or declared_schema(columns) != entry.schema:
-                raise SqlError(f"{entry.title} has been replaced meanwhile, and has other columns")
+                how = "replaced" if entry.kind == "view" else "altered"
+                raise SqlError(f"{entry.title} has been {how} meanwhile, and has other columns")
             replaced = True
         return replaced
 

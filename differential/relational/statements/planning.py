@@ -13,6 +13,7 @@ from ...columns.schema import Column, Schema
 from ...errors import SqlError
 from ...expressions.expression import col
 from ..reading.texts import SqlText, children_of
+from .altering import altered_table, read_columns
 from .catalogue import Catalogue, CatalogueEntry, note_of
 from .parameters import bind, written_out
 from .queries import ReadQuery, read_ordered, read_relation
@@ -20,6 +21,7 @@ from .scripts import Piece, pieces_of
 from .showing import shown_columns, shown_statement, shown_tables, shown_views
 from .steps import (
     AddRows,
+    AlterTable,
     CreateTable,
     CreateTableOf,
     CreateView,
@@ -89,6 +91,10 @@ class _ScriptReader:
         tree = self._tree(piece)
         if isinstance(tree, exp.Create):
             return self._create(piece, tree, is_last=is_last)
+        if isinstance(tree, exp.Alter):
+            return self._alter(piece, tree)
+        if isinstance(tree, exp.Command) and piece.verb == "ALTER":
+            raise piece.error("write ALTER TABLE name ADD COLUMN …, DROP COLUMN … or ALTER COLUMN …")
         if isinstance(tree, exp.Drop):
             return self._drop(piece, tree)
         if isinstance(tree, exp.Insert):
@@ -221,7 +227,7 @@ class _ScriptReader:
         note = note_of("view", text.dialect, written_out(text, tree, self._parameters))
         if before is not None:
             self._check_no_cycle(text, tree.this, before, query)
-        over = [] if before is None else self._views_over(text, tree.this, before)
+        over = [] if before is None else self._views_over(text, tree.this, before, "replaced")
         schema = Schema(tuple(Column(each.label, each.type) for each in query.relation.attributes))
         if not is_last or before is not None:  # what follows reads its types
             schema = query.tried()
@@ -258,17 +264,17 @@ class _ScriptReader:
                 raise text.error(node, f"a cycle of views: {before.name} would read {why}")
 
     def _views_over(
-        self, text: SqlText, node: exp.Expression, before: CatalogueEntry
+        self, text: SqlText, node: exp.Expression, before: CatalogueEntry, verb: str
     ) -> list[CatalogueEntry]:
-        """Return the views that read a view, each behind those that it reads. They are made again when the
-        view is replaced; other readers would end with it, so raise SqlError for them.
+        """Return the views that read a view or table, each behind those that it reads. They are made again
+        when it is replaced or altered; other readers would end with it, so raise SqlError for them.
         """
         over = self._catalogue.views_over(before.key)
         keys = {before.key, *(each.key for each in over)}
         for other in self._catalogue.others:
             if not keys.isdisjoint(other.reads):
                 raise text.error(
-                    node, f"{before.title} cannot be replaced: {other.title} reads it, or a view over it"
+                    node, f"{before.title} cannot be {verb}: {other.title} reads it, or a view over it"
                 )
         ordered: list[CatalogueEntry] = []
         while over:
@@ -285,6 +291,28 @@ class _ScriptReader:
         query = self.query_of_view(text, tree)
         self._enter(view.name, query.tried(), view.note, query)
         return view, query
+
+    def _alter(self, piece: Piece, tree: exp.Alter) -> ScriptStep:
+        text = piece.text
+        text.parts_of(tree, "this", "kind", "actions", "exists")
+        kind = str(tree.args.get("kind")).upper()
+        if kind != "TABLE":
+            instead = ": write CREATE OR REPLACE VIEW" if kind == "VIEW" else ""
+            raise piece.error(f"ALTER {kind} is not supported{instead}")
+        if tree.args.get("exists") and not self._catalogue.named(tree.this.name):
+            return NothingToDo(piece, f"there is no table {tree.this.name}")
+        table = self._target(text, tree.this)
+        altered = altered_table(text, tree, table)
+        over = self._views_over(text, tree.this, table, "altered")
+        for view in over if altered.dropped else ():
+            used = read_columns(query_of_view(self._catalogue, view), table)
+            for name in altered.dropped:
+                if name in used:
+                    raise text.error(tree, f"the column {name} is read by {view.title}: drop that view first")
+        entry = replace(table, schema=altered.schema, note=altered.note)
+        self._catalogue.entries[table.key] = entry
+        again = CreateTable(piece, table.name, altered.schema, table.keys, altered.note)
+        return AlterTable(piece, table, again, tuple(map(self._read_again, over)))
 
     def _drop(self, piece: Piece, tree: exp.Drop) -> ScriptStep:
         text = piece.text

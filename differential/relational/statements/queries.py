@@ -17,13 +17,13 @@ from ...columns.schema import Schema
 from ...errors import SqlError
 from ...expressions.expression import ColumnRef, Expr, col
 from ..algebra.attributes import AttributeNames
-from ..algebra.relations import FirstRowsOf, ProjectionOf, Recursion, Relation, Scan
+from ..algebra.relations import FirstRowsOf, ProjectionOf, Relation, Scan
 from ..lowering.lowerer import RelationLowering
 from ..reading.queries import read_query
 from ..reading.texts import SqlText
 from .catalogue import Catalogue, CatalogueEntry
 
-__all__ = ["ReadQuery", "SortedBy", "read_ordered", "read_relation"]
+__all__ = ["ReadQuery", "SortedBy", "parts_of", "read_ordered", "read_relation"]
 
 _ALL_ROWS = 1 << 62
 
@@ -148,14 +148,16 @@ def _resolve(text: SqlText, tree: exp.Expression, catalogue: Catalogue) -> None:
 
 def _scanned(relation: Relation) -> set[str]:
     """Return the names of the tables that a relation reads."""
-    return {each.table for each in _parts(relation, set()) if isinstance(each, Scan)}
+    return {each.table for each in parts_of(relation) if isinstance(each, Scan)}
 
 
-def _parts(relation: Relation, seen: set[int]) -> Iterator[Relation]:
-    if id(relation) in seen:
-        return
-    seen.add(id(relation))
-    yield relation
-    inputs = relation.bodies.relations.values() if isinstance(relation, Recursion) else relation.inputs
-    for each in inputs:
-        yield from _parts(each, seen)
+def parts_of(relation: Relation) -> Iterator[Relation]:
+    """Yield a relation and all beneath it, each once."""
+    seen: set[int] = set()
+    waiting = [relation]
+    while waiting:
+        part = waiting.pop()
+        if id(part) not in seen:
+            seen.add(id(part))
+            yield part
+            waiting += part.inputs

@@ -17,14 +17,16 @@ from ..reading.texts import SqlText
 __all__ = ["Piece", "pieces_of", "tokens_of"]
 
 _SUPPORTED: Final = (
-    "SELECT, WITH, VALUES, CREATE TABLE, CREATE VIEW, DROP, INSERT, DELETE, UPDATE, SUBSCRIBE, EXPLAIN, SHOW"
+    "SELECT, WITH, VALUES, CREATE TABLE, CREATE VIEW, ALTER TABLE, DROP, INSERT, DELETE, UPDATE, SUBSCRIBE, "
+    "EXPLAIN, SHOW"
 )
-_PARSED: Final = frozenset(("SELECT", "WITH", "VALUES", "FROM", "(", "CREATE", "DROP", "INSERT", "DELETE"))
+_PARSED: Final = frozenset(
+    ("SELECT", "WITH", "VALUES", "FROM", "(", "CREATE", "ALTER", "DROP", "INSERT", "DELETE")
+)
 _PREFIXES: Final = frozenset(("SUBSCRIBE", "EXPLAIN", "SHOW", "DESCRIBE", "DESC"))
 _INSTEAD: Final = {
     "MERGE": "upsert: INSERT into a table with a PRIMARY KEY",
     "TRUNCATE": "write DELETE FROM without WHERE",
-    "ALTER": "drop the table, and create it again",
     "BEGIN": "statements of one script between two queries count in one epoch",
     "START": "statements of one script between two queries count in one epoch",
     "COMMIT": "each statement counts as it is",

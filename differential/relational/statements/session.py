@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from time import sleep
+from typing import Final
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -16,11 +18,12 @@ from timely.errors import GraphError, MisuseError
 
 from ...collections.sources import input as input_of
 from ...errors import ExpressionError, SchemaError, SqlError
-from .catalogue import RunningDataflows
+from .catalogue import RunningDataflows, statement_of
 from .queries import ReadQuery
 from .reads import StatementReads
 from .steps import (
     AddRows,
+    AlterTable,
     CreateTable,
     CreateTableOf,
     CreateView,
@@ -38,6 +41,10 @@ from .steps import (
 from .writing import Writing
 
 __all__ = ["explain_view", "run", "run_reads"]
+
+_READERS_TRIES: Final = 100
+_READERS_SECONDS: Final = 0.05
+"""How often ALTER TABLE is tried while queries of other clients read the table for an answer."""
 
 _of_cluster: WeakKeyDictionary[Cluster, RunningDataflows] = WeakKeyDictionary()
 """What this client knows of the dataflows of each cluster."""
@@ -178,6 +185,9 @@ class _Session:
         if isinstance(step, CreateView):
             self._create_view(step)
             return SqlResult(f"CREATE VIEW {step.name}")
+        if isinstance(step, AlterTable):
+            self._alter_table(step)
+            return SqlResult(f"ALTER TABLE {step.table.name}")
         if isinstance(step, DropEntries):
             self._drop(step)
             return SqlResult(f"{step.status} {', '.join(each.name for each in step.entries)}")
@@ -185,18 +195,46 @@ class _Session:
         return SqlResult(f"nothing to do: {step.status}")
 
     def _create_table(self, step: CreateTable) -> None:
-        def build(flow: Dataflow) -> None:
-            flow.note(step.note)
-            if step.keys:
-                rows = input_of(flow, step.name, step.schema, key=step.keys, mode="upsert")
-            else:
-                rows = input_of(flow, step.name, step.schema)
-            rows.export(step.name, by=step.keys)
-
         # The next SELECT asks tables for their epochs. An embedded durable cluster that begins again
         # wants to install all before any other request: see `_installed`, too.
         through = max([0, *(flow.epoch - 1 for flow in self._running.tables)])
-        self._installed(build, step.name, step).seal(through=through)
+        self._installed(_table_of(step), step.name, step).seal(through=through)
+
+    def _alter_table(self, step: AlterTable) -> None:
+        """Let a new version take the place of a table. Nothing may read it meanwhile, so the views over it
+        end, and are made again, as they were if the table cannot be altered.
+        """
+        before = self._reads.flow_of(step.before)
+        views = [(each, self._running.flow(each)) for each, _ in step.over]
+        for _, flow in reversed(views):
+            flow.uninstall(cascade=True)
+            self._running.forget(flow)
+        fresh: list[Flow] = []
+        try:
+            flow = self._replaced(before, step)
+        except BaseException:
+            from .planning import query_of_view
+
+            for view, _ in views:
+                query = query_of_view(self._running.look(), view)
+                fresh.append(self._install_view(step, view.name, view.note, query, (), fresh))
+            raise
+        self._running.forget(before)
+        self._running.add(flow)
+        for view, query in step.over:
+            fresh.append(self._install_view(step, view.name, view.note, query, (), fresh))
+
+    def _replaced(self, before: Flow, step: AlterTable) -> Flow:
+        """Replace a table by its new version. Queries that run for one answer read it only for a moment."""
+        for tried in range(_READERS_TRIES):
+            try:
+                return self._cluster.replace(before, _table_of(step.table))
+            except MisuseError as error:
+                busy = not self._running.look().readers(step.before.key)
+                if error.ends_dataflow or not busy or tried == _READERS_TRIES - 1:
+                    raise step.piece.error(str(error).partition("\n")[0]) from None
+            sleep(_READERS_SECONDS)
+        raise AssertionError("the last try raises")
 
     def _create_view(self, step: CreateView) -> None:
         before = None if step.replaces is None else self._reads.flow_of(step.replaces)
@@ -224,7 +262,7 @@ class _Session:
 
     def _install_view(  # what a view is made of
         self,
-        step: CreateView,
+        step: ScriptStep,
         name: str,
         note: str,
         query: ReadQuery,
@@ -283,6 +321,25 @@ class _Session:
             assert step.view is not None, "EXPLAIN ANALYZE has a view or a query"
             stages = self._reads.stages_of(self._reads.flow_of(step.view))
         return SqlResult("EXPLAIN ANALYZE", _analyzed(stages))
+
+
+def _table_of(step: CreateTable) -> Callable[[Dataflow], None]:
+    """Return the builder of a table. Rows that are there when ALTER TABLE adds a column have its default."""
+    from .tables import defaults_of
+
+    given = defaults_of(*statement_of(step.note))
+    defaults = {name: value for name, value in given.items() if name not in step.keys}
+
+    def build(flow: Dataflow) -> None:
+        flow.note(step.note)
+        if step.keys:
+            rows = input_of(flow, step.name, step.schema, key=step.keys, mode="upsert", defaults=defaults)
+        else:
+            rows = input_of(flow, step.name, step.schema, defaults=defaults)
+        rows.export(step.name, by=step.keys)
+
+    build.__name__ = build.__qualname__ = step.name
+    return build
 
 
 def _analyzed(stages: Sequence[StageFigures]) -> pa.Table:

@@ -14,6 +14,7 @@ from .scripts import Piece
 
 __all__ = [
     "AddRows",
+    "AlterTable",
     "CreateTable",
     "CreateTableOf",
     "CreateView",
@@ -52,6 +53,15 @@ class CreateTable(ScriptStep):
     schema: Schema
     keys: tuple[str, ...]
     note: str
+
+
+@dataclass(frozen=True)
+class AlterTable(ScriptStep):
+    """A table with other columns; then the views `over` it, in order, which are made again."""
+
+    before: CatalogueEntry
+    table: CreateTable
+    over: tuple[tuple[CatalogueEntry, ReadQuery], ...]
 
 
 @dataclass(frozen=True)

@@ -46,3 +46,9 @@ def test_tables_views_and_rows_are_there_after_a_restart(tmp_path: Path) -> None
         cluster.sql("insert into late values (2)")
         assert cluster.sql("select * from paid").fetchall() == [("ann", 120)]
         assert "create view paid" in cluster.flow("paid").note
+        cluster.sql("alter table orders add column tax int default 5; alter table late add column why string")
+        cluster.sql("create or replace view paid as select customer, cents + tax as cents from orders")
+    with timely.connect(workers=2, durable=tmp_path / "store") as cluster:
+        assert cluster.sql("select * from paid order by cents").fetchall() == [("bob", 35), ("ann", 125)]
+        cluster.sql("alter table late drop column id; insert into late values ('slow')")
+        assert cluster.sql("select * from late order by why").fetchall() == [(None,), ("slow",)]

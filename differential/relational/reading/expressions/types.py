@@ -31,7 +31,7 @@ _TYPES: Final[dict[str, ColumnType]] = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT", "MEDIUMINT"), integer),
     **dict.fromkeys(("FLOAT", "DOUBLE"), floating),
     **dict.fromkeys(("VARCHAR", "TEXT", "CHAR", "NCHAR", "NVARCHAR", "NAME"), string),
-    **dict.fromkeys(("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "DATETIME"), timestamp),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "DATETIME"), timestamp),
     **dict.fromkeys(("BINARY", "VARBINARY"), binary),
     **dict.fromkeys(("VARIANT", "JSON", "JSONB"), any_value),
     "BOOLEAN": boolean,
