@@ -70,7 +70,7 @@ class SelectReader:
             relation = self._filtered(relation, node.args["where"].this, Stage("WHERE", scope), _as_it_is)
         inner = Stage("the operand of an aggregate", scope)
         aggregates, windows = AggregateCalls(), WindowCalls()
-        named_windows = {each.name.lower(): each for each in children_of(node, "windows")}
+        named_windows = self._named_windows(node)
         keys = self._keys(node, scope)
         key_stage = Stage("GROUP BY", scope)
         key_values = [self._expressions.read(key, key_stage) for key in keys.nodes] if keys else []
@@ -85,6 +85,7 @@ class SelectReader:
                 self._text.parts_of(node.args[name], "this")
                 conditions[name] = self._conditions(node.args[name].this, at)
         order = self._order(node, items, stage)
+        unused = self._special.unused_windows(stage)
         distinct_on = self._distinct_on(node, stage)
         change: Callable[[Expr], Expr] = _as_it_is
         is_grouped = keys is not None or bool(aggregates.calls) or "having" in conditions
@@ -94,7 +95,7 @@ class SelectReader:
             read = [(each.node, each.value.expr) for each in items]
             read += [(node.args["order"], each.expr) for each in order]
             read += [(node.args[name].this, each) for name, part in conditions.items() for each in part.exprs]
-            read += [(node, each) for window in windows.windows.values() for each in window.reads]
+            read += [(node, each) for window in windows.windows.values() for each in window.reads] + unused
             self._check_grouped(relation, scope, [(at, change(expr)) for at, expr in read])
         if "having" in conditions:
             relation = self._where(relation, conditions["having"], having, change)
@@ -110,6 +111,14 @@ class SelectReader:
         items = [replace(each, value=replace(each.value, expr=change(each.value.expr))) for each in items]
         order = tuple(replace(each, expr=change(each.expr)) for each in order)
         return self._put_out(node, relation, items, order, [change(each) for each in distinct_on])
+
+    def _named_windows(self, node: exp.Select) -> dict[str, exp.Expression]:
+        named: dict[str, exp.Expression] = {}
+        for each in children_of(node, "windows"):
+            if each.name.lower() in named:
+                raise self._text.error(each, f"two windows are called {each.name}")
+            named[each.name.lower()] = each
+        return named
 
     # FROM and WHERE
 

@@ -13,6 +13,7 @@ from sqlglot import exp
 from ....columns.column_types import ColumnType, boolean, integer
 from ....errors import ExpressionError
 from ....expressions.expression import ColumnRef, Expr, lit, when
+from ....operators.reducing.window_parts import Frame
 from ...algebra.attributes import AttributeNames
 from ...algebra.relations import (
     AggregateCall,
@@ -35,7 +36,7 @@ from .calls import (
 )
 from .expressions import Expressions
 from .scopes import NameScope, value_of
-from .stages import PendingApply, Stage, WindowParts
+from .stages import PendingApply, Stage, WindowCalls, WindowParts
 from .values import Value, as_type, computed, met
 
 __all__ = ["SpecialReader"]
@@ -263,16 +264,7 @@ class SpecialReader:
                 node, f"the window {self._text.written(node)} cannot stand in {stage.what}"
             )
         inside = Stage("a window", stage.scope, stage.aggregates, None, stage.pending, {}, stage.inner)
-        spec = self._spec(node, stage)
-        keys = tuple(self.expressions.read(each, inside).expr for each in children_of(spec, "partition_by"))
-        by = spec.args.get("order")
-        if by is not None:
-            self._text.parts_of(by, "expressions")
-        ordered = [] if by is None else children_of(by, "expressions")
-        values = [self.expressions.read(each.this, inside) for each in ordered]
-        order = tuple(self.sort_key(each, value) for each, value in zip(ordered, values, strict=True))
-        frame = frame_of(self._text, spec.args.get("spec"))
-        check_range(self._text, node, frame, values)
+        keys, order, frame = self._placed(node, self._spec(node, stage, stage.windows), inside)
         answer, type_ = self._answer(node.this, inside, order)
         window = "|".join([
             *(key.describe() for key in keys), ";",
@@ -293,7 +285,36 @@ class SpecialReader:
             entry = stage.windows.answers[written] = Value(ColumnRef(answer.attribute.name), type_)
         return entry
 
-    def _spec(self, node: exp.Expression, stage: Stage) -> exp.Expression:
+    def _placed(
+        self, node: exp.Expression, spec: exp.Expression, inside: Stage
+    ) -> tuple[tuple[Expr, ...], tuple[SortKey, ...], Frame | None]:
+        """Return the keys, the order and the frame of a window."""
+        keys = tuple(self.expressions.read(each, inside).expr for each in children_of(spec, "partition_by"))
+        by = spec.args.get("order")
+        if by is not None:
+            self._text.parts_of(by, "expressions")
+        ordered = [] if by is None else children_of(by, "expressions")
+        values = [self.expressions.read(each.this, inside) for each in ordered]
+        order = tuple(self.sort_key(each, value) for each, value in zip(ordered, values, strict=True))
+        frame = frame_of(self._text, spec.args.get("spec"))
+        check_range(self._text, node, frame, values)
+        return keys, order, frame
+
+    def unused_windows(self, stage: Stage) -> list[tuple[exp.Expression, Expr]]:
+        """Return what the windows of the WINDOW clause read that no function names; raise SqlError for one
+        that has no meaning.
+        """
+        assert stage.windows is not None, "SELECT may have windows"
+        inside = Stage("a window", stage.scope, stage.aggregates, None, stage.pending, {}, stage.inner)
+        read: list[tuple[exp.Expression, Expr]] = []
+        for name, spec in stage.named_windows.items():
+            if name not in stage.windows.named:
+                self._text.parts_of(spec, "this", "partition_by", "order", "spec", "over")
+                keys, order, _ = self._placed(spec, spec, inside)
+                read += [(spec, each) for each in (*keys, *(key.expr for key in order))]
+        return read
+
+    def _spec(self, node: exp.Expression, stage: Stage, windows: WindowCalls) -> exp.Expression:
         """Return the window itself, or the one of the WINDOW clause that it names."""
         name = node.text("alias").lower()
         if not name:
@@ -306,6 +327,8 @@ class SpecialReader:
             or node.args.get("spec")
         ):
             raise self._text.error(node, f"there is no window {name} in WINDOW, or it is not named alone")
+        self._text.parts_of(named, "this", "partition_by", "order", "spec", "over")
+        windows.named.add(name)
         return named
 
     def sort_key(self, node: exp.Expression, value: Value) -> SortKey:

@@ -100,6 +100,8 @@ class WindowCalls:
 
     windows: dict[str, WindowParts] = field(default_factory=dict)
     answers: dict[str, Value] = field(default_factory=dict)
+    named: set[str] = field(default_factory=set)
+    """Names of the WINDOW clause that were read."""
 
 
 @dataclass
