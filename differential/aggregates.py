@@ -30,6 +30,7 @@ when read: the order in which rows came does not matter, and removed rows leave 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, NoReturn, get_args
 
@@ -257,6 +258,17 @@ class Aggregate(_OfGroup):
                 f"{self.describe()}.alias({name!r:.60}): a name is text, as in alias('total')"
             )
         return NamedAggregate(name, self)
+
+    def sided(self, change: Callable[[Expr], Expr]) -> Aggregate:
+        """Return the aggregate with `change` of its expressions, which gives columns of sides their owner."""
+        column = None if self.column is None or "." not in self.column else ColumnRef(self.column)
+        own = self.argument if column is None else column
+        argument = None if own is None else change(own)
+        by = tuple(replace(order, expr=change(order.expr)) for order in self.by)
+        second = change(self.second) if isinstance(self.second, Expr) else self.second
+        if argument is column:  # no such side
+            return replace(self, second=second, by=by)
+        return replace(self, column=None, argument=argument, second=second, by=by)
 
     def settled(self, rows: RowsOfSchema) -> Aggregate:
         """Return the aggregate with its expressions as they are over the columns of `rows`."""

@@ -68,7 +68,7 @@ class GroupOperators(WindowOperators):
                 f"group_by ({call_site()}): balance={balance!r:.80} is no balance: write dd.Balance('JB', "
                 "units=16). For a key of that name write group_by(expression.alias('balance'))"
             )
-        key_exprs = [_labelled(one) for key in keys for one in _keys(key)]
+        key_exprs = [self._key_of(_labelled(one)) for key in keys for one in _keys(key)]
         owned = [one for one in key_exprs if isinstance(one, OwnedColumn)]
         if any(name_of(one, "group_by", self) != one.name for one in owned):
             source = self._with_names_of(owned)
@@ -85,6 +85,15 @@ class GroupOperators(WindowOperators):
             raise SchemaError(f"group_by: a key is named twice in {', '.join(names)}")
         replaced = frozenset({*computed, *named} & set(self.schema.names))
         return Grouped(source, tuple(names), replaced, balance)
+
+    def _key_of(self, key: _Key) -> _Key:
+        """Return a key with the column of a side in place of "a.x", where `alias` has named one."""
+        if isinstance(key, str):
+            side = self.sided(col(key)) if "." in key else key
+            return side if isinstance(side, OwnedColumn) else key
+        if isinstance(key, Aliased):
+            return Aliased(key.name, self.sided(key.expr))
+        return self.sided(key)
 
     def _with_names_of(self, columns: Sequence[OwnedColumn]) -> Self:
         """Return the rows with these columns under their own names; others of such a name get another one."""
@@ -254,7 +263,9 @@ class Grouped(GroupSpellings[C], Generic[C]):
         over = self.collection.node
         requested = requested_aggregates(unnamed, aggregates)
         computed = {
-            name: each.settled(over) for name, each in requested.items() if isinstance(each, Aggregate)
+            name: each.sided(self.collection.sided).settled(over)
+            for name, each in requested.items()
+            if isinstance(each, Aggregate)
         }
         if len(computed) < len(requested):
             return self._with_texts(requested)

@@ -24,6 +24,7 @@ from ..other_spellings.of_collections import CollectionSpellings
 from ..other_spellings.table import COLLECTIONS
 from ..plan.building import LoopPath, OpenLoop, Plan
 from ..plan.nodes import Apply, ApplyKind, Node, Select
+from ..plan.origins.aliases import with_sides
 from ..plan.origins.origins import PairsOfSides, Wanted
 
 __all__ = ["Handle", "Name", "Names", "Row", "in_innermost_loop", "name_of", "names_of"]
@@ -94,6 +95,10 @@ class Handle(CollectionSpellings):
     def _names_in(self, column: OwnedColumn, rows: RowsOfSchema, alias: str | None) -> list[str]:
         assert isinstance(rows, Node | PairsOfSides)
         return self.plan.origins.names(rows, alias, Wanted(column.name, self.node, self.called))
+
+    def sided(self, expr: Expr) -> Expr:
+        """Return `expr` with columns of the sides that `alias` has named in place of `col("a.x")`."""
+        return with_sides(expr, self.node, self.plan.origins, self.called)
 
     if TYPE_CHECKING:
 
@@ -212,10 +217,12 @@ def name_of(column: object, operator: str, rows: Handle | None = None) -> str:
     """Return the name of a column of `rows` that `operator` takes: "x", col.x or rows.x; raise SchemaError
     for anything else.
     """
-    if isinstance(column, str):
-        return column
-    if isinstance(column, ColumnRef):
-        return column.name
+    if isinstance(column, str | ColumnRef):
+        name = column if isinstance(column, str) else column.name
+        if rows is None or "." not in name:
+            return name
+        side = rows.sided(col(name))
+        return side.owner.column_in(side, rows.node) if isinstance(side, OwnedColumn) else name
     if isinstance(column, OwnedColumn):
         return column.name if rows is None else column.owner.column_in(column, rows.node)
     raise SchemaError(

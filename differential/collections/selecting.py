@@ -22,6 +22,7 @@ from ..linear.user_functions import MapFunction
 from ..other_spellings import meant, of_another_library, written_as
 from ..other_spellings.answers import explain_item
 from ..plan.nodes import Filter, Negate, NotNull, Select
+from ..plan.origins.aliases import columns_of_side
 from .handle import Handle, Name, name_of
 
 __all__ = ["NullOperators", "RowOperators"]
@@ -74,15 +75,39 @@ class RowOperators(Handle):
             if isinstance(column, str) and column == "*" and "*" not in self.schema:
                 chosen.update({name: col(name) for name in self.schema.names})
                 continue
+            if isinstance(column, str) and column.endswith(".*") and (side := self._side(column[:-2])):
+                chosen.update(self._new_in(listed, side))
+                listed.update(side)
+                continue
             name, expr = _selected(column)
+            expr = self.sided(expr)
+            if isinstance(expr, OwnedColumn) and name == expr.written:
+                name = expr.name
             if name in listed and not self._is_same(listed[name], expr):
                 raise SchemaError(
                     f"select ({call_site()}): two columns are called {name!r}: write "
                     f"{listed[name]!r}.alias('other_name')"
                 )
             chosen[name] = listed[name] = expr
-        chosen.update({name: self._expr_of("select", name, value) for name, value in named.items()})
+        chosen.update(
+            {name: self.sided(self._expr_of("select", name, value)) for name, value in named.items()}
+        )
         return self.with_node(Select(self.node, tuple(chosen.items())))
+
+    def _side(self, alias: str) -> dict[str, Expr]:
+        """Return the columns of a side that `alias` has named, by their own names; none if there is none."""
+        names = columns_of_side(self.node, self.plan.origins, self.called, alias)
+        return {name: col(own) for name, own in names.items()}
+
+    def _new_in(self, listed: Mapping[str, Expr], side: Mapping[str, Expr]) -> Mapping[str, Expr]:
+        """Return the columns of a side; raise SchemaError if one has the name of another column."""
+        for name, expr in side.items():
+            if name in listed and not self._is_same(listed[name], expr):
+                raise SchemaError(
+                    f"select ({call_site()}): two columns are called {name!r}: name those that you need, "
+                    f"one of them as {expr!r}.alias('other_name')"
+                )
+        return side
 
     def _is_same(self, one: Expr, other: Expr) -> bool:
         return over_rows(one, self.node).equals(over_rows(other, self.node))
@@ -97,8 +122,10 @@ class RowOperators(Handle):
                 raise SchemaError(
                     f"with_columns: {column!r} needs a name: write with_columns(name={column!r})"
                 )
-            exprs[column.name] = column.expr
-        exprs.update({name: self._expr_of("with_columns", name, value) for name, value in named.items()})
+            exprs[column.name] = self.sided(column.expr)
+        exprs.update(
+            {name: self.sided(self._expr_of("with_columns", name, value)) for name, value in named.items()}
+        )
         return self.with_node(Select(self.node, tuple(exprs.items())))
 
     def _expr_of(self, call: str, name: str, value: ExprLike) -> Expr:
@@ -165,7 +192,7 @@ class RowOperators(Handle):
 
     def _where(self, condition: Expr) -> Self:
         """Return the rows for which `condition` is true; columns that it makes non-null have such types."""
-        condition = over_rows(condition, self.node)
+        condition = over_rows(self.sided(condition), self.node)
         rows = self.with_node(Filter(self.node, condition))
         never_null = not_null_where(condition)
         names = tuple(each.name for each in rows.schema if each.type.nullable and each.name in never_null)

@@ -34,6 +34,7 @@ __all__ = [
     "over_rows",
     "sql_reader",
     "with_columns_of",
+    "with_operands",
 ]
 
 
@@ -173,7 +174,7 @@ def with_columns_of(expr: Expr, columns: Mapping[str, Expr]) -> Expr:
         return columns.get(expr.name, expr)
     if not isinstance(expr, Operation):
         return expr
-    return _with_operands(expr, [with_columns_of(operand, columns) for operand in expr.operands])
+    return with_operands(expr, [with_columns_of(operand, columns) for operand in expr.operands])
 
 
 def _replaced(expr: Expr, replace: Callable[[PendingExpr], Expr]) -> Expr:
@@ -181,10 +182,11 @@ def _replaced(expr: Expr, replace: Callable[[PendingExpr], Expr]) -> Expr:
         return replace(expr)
     if not (expr.is_pending and isinstance(expr, Operation)):
         return expr
-    return _with_operands(expr, [_replaced(operand, replace) for operand in expr.operands])
+    return with_operands(expr, [_replaced(operand, replace) for operand in expr.operands])
 
 
-def _with_operands(expr: Operation, operands: Sequence[Expr]) -> Expr:
+def with_operands(expr: Operation, operands: Sequence[Expr]) -> Expr:
+    """Return an operation with other operands."""
     make = When if isinstance(expr, When) else Operation
     rewritten = make(expr.op, tuple(operands), expr.to)
     object.__setattr__(rewritten, "site", expr.site)

@@ -18,6 +18,7 @@ from ...columns.schema import Schema
 from ...errors import ExpressionError
 from ...expressions.expression import Expr, col
 from ...expressions.pending import names_without_owner, over_rows
+from ...plan.origins.aliases import with_sides
 from ...plan.origins.origins import JoinSide, PairsOfSides
 from ..balanced.balancing import AnyBalance
 from ..handle import in_innermost_loop
@@ -52,7 +53,7 @@ class ConditionJoins(JoinOperators):
         if any(old != new for old, new in names.items()):
             right = right.select(**{new: col(name) for name, new in names.items()})
         over = PairsOfSides(Schema((*left.schema, *right.schema)), sides)
-        whole = all_of_them(conditions)
+        whole = with_sides(all_of_them(conditions), over, self.plan.origins, None)
         unowned = names_without_owner(whole, over)
         for name in sorted(unowned & set(left.schema.names) & set(other.schema.names)):
             raise ExpressionError(

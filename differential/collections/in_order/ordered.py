@@ -79,7 +79,8 @@ class OrderOperators(CheckingOperators):
     @written_as("order_by(col.x.desc(), 'y').limit(10)")
     def order_by(self, *by: OrderSpec) -> Ordered[Self]:
         """An order of all rows; follow with `limit(n, offset=…)` or `rank("place")`. LINQ: `OrderBy`."""
-        return Ordered(self, (), orderings(by, "order_by"))
+        orders = orderings(by, "order_by")
+        return Ordered(self, (), tuple(replace(each, expr=self.sided(each.expr)) for each in orders))
 
 
 @in_short

@@ -130,6 +130,28 @@ class Origins:
             candidates = list(self._candidates(rows, alias, wanted))
         return list(dict.fromkeys(each.name for each in candidates))
 
+    def columns(self, rows: Node | PairsOfSides, called: str | None, alias: str) -> tuple[str, ...]:
+        """Return the columns of what is called `alias` among `rows`, which are called `called`; none if
+        nothing is.
+        """
+        if isinstance(rows, PairsOfSides):
+            return self._columns_in(rows.sides, alias)
+        node = rows
+        while called != alias:
+            for sides in self.sides.get(node.digest, ()):
+                if columns := self._columns_in(sides, alias):
+                    return columns
+            if node.digest in self.sides or _moved(node) is None:
+                return ()
+            node = node.children[0]
+        return node.schema.names
+
+    def _columns_in(self, sides: tuple[JoinSide, ...], alias: str) -> tuple[str, ...]:
+        for side in sides:
+            if columns := self.columns(side.node, side.alias, alias):
+                return columns
+        return ()
+
     def _candidates(self, node: Node, alias: str | None, wanted: Wanted) -> Iterator[_Candidate]:
         names = {name: name for name in node.schema.names}
         is_own = True

@@ -1,0 +1,73 @@
+"""`col("a.x")`: the column x of the rows that `alias("a")` has named, as PySpark writes it.
+
+Behind a join the columns of a side may have other names. So `a.x` becomes a column of an owner, which is
+known by its alias alone. A column whose own name is "a.x" comes first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ...errors import ExpressionError
+from ...expressions.expression import ColumnRef, Expr, Operation
+from ...expressions.pending import OwnedColumn, RowsOfSchema, SqlCall, with_operands
+from ..nodes import Node
+from .origins import Origins, PairsOfSides, Wanted
+
+__all__ = ["columns_of_side", "with_sides"]
+
+
+@dataclass(frozen=True)
+class _NamedSide:
+    """The rows that are called `alias`, among rows that are called `called`."""
+
+    origins: Origins
+    alias: str
+    called: str | None
+
+    def column_in(self, column: OwnedColumn, rows: RowsOfSchema) -> str:
+        """Return what a column of the side is called in `rows`; raise ExpressionError if there is none, or if
+        there are several.
+        """
+        names = self._names(column, rows, self.called)
+        if len(names) == 1:
+            return names[0]
+        why = f"is ambiguous: it is {' and '.join(names)} here" if names else "is none of these rows"
+        raise ExpressionError(f"{column.written!r} ({column.site}) {why}; there are: {rows.schema}.")
+
+    def has_column_in(self, column: OwnedColumn, rows: RowsOfSchema, alias: str | None) -> bool:
+        """Return True if `rows`, which are called `alias`, have a column of the side."""
+        return bool(self._names(column, rows, alias))
+
+    def _names(self, column: OwnedColumn, rows: RowsOfSchema, called: str | None) -> list[str]:
+        assert isinstance(rows, Node | PairsOfSides)
+        return self.origins.names(rows, called, Wanted(column.name, None, self.alias))
+
+
+def with_sides(expr: Expr, rows: Node | PairsOfSides, origins: Origins, called: str | None) -> Expr:
+    """Return `expr` with the columns of sides in place of `col("a.x")`, where `rows`, which are called
+    `called`, have such a side; itself if there are none.
+    """
+    if isinstance(expr, ColumnRef):
+        alias, _, name = expr.name.partition(".")
+        if not name or expr.name in rows.schema or not origins.columns(rows, called, alias):
+            return expr
+        return OwnedColumn(expr.name, name, _NamedSide(origins, alias, called))
+    if not isinstance(expr, Operation | SqlCall):
+        return expr
+    operands = tuple(with_sides(each, rows, origins, called) for each in expr.operands)
+    if all(new is old for new, old in zip(operands, expr.operands, strict=True)):
+        return expr
+    return replace(expr, operands=operands) if isinstance(expr, SqlCall) else with_operands(expr, operands)
+
+
+def columns_of_side(rows: Node, origins: Origins, called: str | None, alias: str) -> dict[str, str]:
+    """Return the columns of a side by their own names, and what they are called in `rows`; those that are
+    not there any more are left out.
+    """
+    found: dict[str, str] = {}
+    for name in origins.columns(rows, called, alias):
+        names = origins.names(rows, called, Wanted(name, None, alias))
+        if len(names) == 1:
+            found[name] = names[0]
+    return found
