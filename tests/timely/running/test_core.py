@@ -325,6 +325,16 @@ def test_together_who_fails_when_asked_for_an_epoch_ends_his_dataflow_when_words
     assert not worker.instances
 
 
+def test_together_a_second_error_of_a_dataflow_is_told_to_nobody() -> None:
+    (worker,) = make(1)
+    told: list[str] = []
+    worker.on_failure = lambda number, error: told.append(str(error))
+    worker.install(frozen_word_count().freeze())
+    for text in ("first", "second"):
+        worker.fail(0, MisuseError(text))
+    assert told == ["first"] and str(worker.ended[0]) == "first"
+
+
 def test_together_what_ends_a_move_of_the_anchor_ends_the_dataflow_wherever_it_began() -> None:
     """On worker 0 it begins at the end of a step, on worker 1 with news of worker 0."""
     group = make(2)

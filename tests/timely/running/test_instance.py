@@ -15,6 +15,7 @@ from progress.times.anchor import Rebase
 from progress.times.timestamp import Timestamp
 from timely import Batch, Dataflow, InternalError, Records, Vertex
 from timely.client.tables import records_of
+from timely.operators.capture import FOREVER
 from timely.running.core import Worker
 from timely.running.instance import Instance
 
@@ -54,6 +55,26 @@ def test_changes_of_messages_sent_and_received_in_one_step_cancel() -> None:
     instance.input("numbers").seal()
     worker.run_until_idle()
     assert told == [2], "only that the epoch of the input has moved on"
+
+
+class Silent(Vertex):
+    """Sends nothing by its second output, and says so."""
+
+    def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+        self.send_by(0, message, time)
+
+
+def test_changes_an_output_that_no_input_reaches_is_complete_from_the_beginning() -> None:
+    dataflow = Dataflow()
+    feeds = [dataflow.input("numbers").feed()]
+    reached, never = dataflow.stage("silent", Silent, feeds, outputs=2, paths={(0, 1): None})
+    dataflow.output("reached", reached)
+    dataflow.output("never", never)
+    worker = Worker()
+    instance = worker.install(dataflow.freeze())
+    worker.run_until_idle()
+    assert instance.output("never").complete_before == FOREVER
+    assert instance.output("reached").complete_before == 0
 
 
 def test_changes_put_increments_first() -> None:

@@ -87,6 +87,11 @@ def test_text_that_is_no_utf_8_comes_back_too() -> None:
         msgpack.packb(["sealed", 0]), msgpack.packb(["sealed", 0, "1"]),
         msgpack.packb(["ended", 0, "x", "y"]),
         b"\x81\x90\x01", msgpack.packb(["sealed", 0, 1, 2]), b"\x91" * 600,
+        *(
+            msgpack.packb(["decided", 0, 1, [entering], []])
+            for entering in (3, ["in", "w", 0, 1, 0, None], ["in", "w", 0, 1, 0, None, 1, 2],
+                             ["in", "w", 0, 1, 0, None, "1"], ["in", "w", 0, 1, 0, [3], 1])
+        ),
     ],
 )  # fmt: skip
 def test_anything_else_is_an_error_of_the_peer(said: bytes) -> None:
