@@ -66,7 +66,10 @@ class EndedDataflows(dict[int, TimelyError]):
     def __init__(self) -> None:
         super().__init__()
         self.count = 0
-        self._origins: dict[int, int] = {}
+        self._ranks: dict[int, tuple[bool, int]] = {}
+        """Of each reason: True if a dataflow that it reads has ended, and the worker from which it comes."""
+        self._read: dict[int, dict[int, str]] = {}
+        """Of those that have ended with one that they read: in words what they read, by its number."""
         self._firsts: list[int] = []
         self._lasts: list[int] = []
         """The ranges of the numbers without reasons, in order; no two of them touch."""
@@ -74,28 +77,40 @@ class EndedDataflows(dict[int, TimelyError]):
     def __deepcopy__(self, memo: dict[int, object]) -> EndedDataflows:
         copy = EndedDataflows()
         copy.update(deepcopy(dict(self), memo))
-        copy.count, copy._origins = self.count, {**self._origins}
+        copy.count, copy._ranks, copy._read = self.count, {**self._ranks}, {**self._read}
         copy._firsts, copy._lasts = [*self._firsts], [*self._lasts]
         return copy
 
-    def add(self, number: int, reason: TimelyError, origin: int) -> bool:
-        """Note why a dataflow has ended; return True unless there is a reason of the worker `origin`, or of
-        one before it.
+    def add(self, number: int, reason: TimelyError, origin: int, read: dict[int, str] | None = None) -> bool:
+        """Note why a dataflow has ended; return True unless there is a reason that all workers prefer: an
+        error of its own to the end of one that it reads, then that of the first worker. `read`: in words what
+        it reads, by number, if one of these has ended.
         """
-        if origin >= self._origins.get(number, origin + 1) or self.is_long_over(number):
+        rank = read is not None, origin
+        if (number in self and rank >= self._ranks[number]) or self.is_long_over(number):
             return False
         self.count += number not in self
-        self[number], self._origins[number] = reason, origin
+        self[number], self._ranks[number] = reason, rank
+        self._read.pop(number, None)
+        if read is not None:
+            self._read[number] = read
         if len(self) > ENDED_COUNT_MAX:
             oldest = next(iter(self))
             self.remove(oldest)
             self._add_to_ranges(oldest)
         return True
 
+    def readers(self, owner: int) -> list[tuple[int, dict[int, str]]]:
+        """Return the dataflows that read `owner`, and that have ended with one that they read, each with all
+        that it reads.
+        """
+        return [(number, read) for number, read in self._read.items() if owner in read]
+
     def remove(self, number: int) -> None:
         """Forget that a dataflow was never begun."""
         self.pop(number, None)
-        self._origins.pop(number, None)
+        self._ranks.pop(number, None)
+        self._read.pop(number, None)
 
     def last(self, count: int) -> list[TimelyError]:
         """Return the reasons of the last `count` that have ended, as far as they are known."""
@@ -108,7 +123,7 @@ class EndedDataflows(dict[int, TimelyError]):
 
     def compared(self) -> object:
         """Return all that decides what a worker does."""
-        return [*self._firsts], [*self._lasts], sorted(self), self._origins
+        return [*self._firsts], [*self._lasts], sorted(self), sorted(self._ranks.items())
 
     def __missing__(self, number: int) -> TimelyError:
         if not self.is_long_over(number):

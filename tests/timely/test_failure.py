@@ -48,6 +48,24 @@ def raised(error: BaseException, note: str = "") -> BaseException:
         return caught
 
 
+@pytest.mark.parametrize("is_own_first", [True, False])
+def test_ended_of_several_reasons_the_same_one_is_kept_in_whatever_order_they_come(
+    is_own_first: bool,
+) -> None:
+    """An own error before the end of a dataflow that it reads, then that of the first worker."""
+    own = [(MisuseError("own 2"), 2, None), (MisuseError("own 1"), 1, None)]
+    lost = [(MisuseError("lost 0"), 0, {7: "reads a"}), (MisuseError("lost 1"), 1, {7: "reads a"})]
+    for listed in (own, own[::-1]):
+        for others in (lost, lost[::-1]):
+            ended = EndedDataflows()
+            for error, origin, read in listed + others if is_own_first else others + listed:
+                ended.add(3, error, origin, read)
+            assert str(ended[3]) == "own 1" and ended.count == 1 and ended.readers(7) == []
+    ended = EndedDataflows()
+    assert ended.add(3, *lost[1]) and ended.add(3, *lost[0]) and not ended.add(3, *lost[0])
+    assert str(ended[3]) == "lost 0" and ended.readers(7) == [(3, {7: "reads a"})] and ended.readers(8) == []
+
+
 def test_ended_of_all_the_number_is_known_and_of_the_last_ones_the_reason(
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:

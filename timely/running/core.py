@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from threading import get_ident
 from time import perf_counter_ns
@@ -53,7 +53,7 @@ from .checking.checker import ProgressChecker, is_switched_on
 from .collecting import collect_dropped
 from .credits import Credits
 from .forgetting import Forgetting, HoldsWords
-from .importing import exported_by, importers_of, lost_owner
+from .importing import exported_by, importers_of, lost_owner, readings_of
 from .instance import Instance
 from .progress_messages import (
     ControlHeader,
@@ -144,7 +144,7 @@ class Worker(Sender):
         self._instances[number] = instance
         for owner in instance.reads:
             if owner not in self._instances:
-                raise lost_owner(instance, owner, self._ended[owner])
+                raise lost_owner(readings_of(instance)[owner], self._ended[owner])
         instance.begin(epoch)
         if self._checks_progress:
             instance.checker = ProgressChecker(instance, epoch)
@@ -190,11 +190,14 @@ class Worker(Sender):
         """The dataflows that have ended, or that were never begun, each with the reason."""
         return self._ended
 
-    def end(self, number: int, error: TimelyError, origin: int = 0) -> None:
+    def end(
+        self, number: int, error: TimelyError, origin: int = 0, read: dict[int, str] | None = None
+    ) -> None:
         """Drop a dataflow, and later messages for it; requests for it get the error from now on. Dataflows
         that read it end with it; each worker ends them by itself.
 
-        If several errors arise at the same time, all workers keep the one whose `origin` is the first worker.
+        If several errors arise at the same time, all workers keep the same one, which does not depend on the
+        order in which they hear of them: see `EndedDataflows.add`, also for `read`.
         """
         instance = self._instances.pop(number, None)
         self._broadcasters.pop(number, None)
@@ -202,13 +205,17 @@ class Worker(Sender):
         self._untold.discard(number)
         if self.telling is not None:
             self.telling.end(number)
-        if self._ended.add(number, error, origin):
+        if self._ended.add(number, error, origin, read):
             error.ends_dataflow = True
+            for importer, readings in self._ended.readers(number):  # which have ended for another reason
+                self.end(importer, lost_owner(readings[number], error), origin, readings)
         if instance is not None:
             with ExitStack() as ending:  # an interrupt from the keyboard may come out of each of these
                 ending.callback(instance.drop, error)
-                for importer in importers_of(self._instances, number):
-                    ending.callback(self.end, importer.index, lost_owner(importer, number, error), origin)
+                for one in importers_of(self._instances, number):
+                    readings = readings_of(one)
+                    lost = lost_owner(readings[number], error)
+                    ending.callback(self.end, one.index, lost, origin, readings)
             # Vertices and runners refer to each other: a worker that then rests would keep them.
             is_brief = instance.frozen.is_brief
             collect_dropped(is_now=isinstance(error, UninstalledError) and not is_brief)
@@ -358,15 +365,13 @@ class Worker(Sender):
             case _:
                 assert_never(action)
 
-    def fork(self, transport: Transport | None) -> Worker:
+    def fork(self, transport: Transport | None, prepared: Iterable[Instance] = ()) -> Worker:
         """Return a worker in the same state, at a transport of its own, that goes its own way from here on.
 
-        Requires: the worker belongs to no server, which would be copied with it.
+        A server to which it belongs is copied with it; `prepared`: what that has prepared.
         """
-        if self.on_control is not None:
-            raise InternalError(f"worker {self.index} belongs to a server and cannot be copied")
         memo: dict[int, object] = {id(self._transport): None, id(self.timings): self.timings}
-        for instance in self._instances.values():
+        for instance in (*self._instances.values(), *prepared):
             memo.update((id(part), part) for part in instance.shared())
             memo[id(instance.anchor)] = anchor = Anchor(instance.anchor.epoch)
             memo[id(instance.tracker)] = instance.tracker.fork(anchor)

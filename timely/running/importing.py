@@ -15,7 +15,7 @@ from ..operators.failures import EXPORTED_BESIDE
 from ..operators.imported import Exported
 from .instance import Instance
 
-__all__ = ["exported_by", "importers_of", "lost_owner", "named"]
+__all__ = ["exported_by", "importers_of", "lost_owner", "named", "readings_of"]
 
 
 def exported_by(instances: Mapping[int, Instance], owner: int | str, export: str) -> Exported:
@@ -71,11 +71,19 @@ def importers_of(instances: Mapping[int, Instance], owner: int) -> list[Instance
     return [one for one in instances.values() if owner in one.reads]
 
 
-def lost_owner(importer: Instance, owner: int, error: TimelyError) -> TimelyError:
-    """Return the error that ends an importer when its owner has ended with `error`."""
-    read = (*importer.imports, *importer.feeds.values())
-    (first, *_) = [one.exported for one in read if one.exported.dataflow == owner]
-    who = f"dataflow {importer.index} ({importer.frozen.name}) reads {first.title()}"
+def readings_of(importer: Instance) -> dict[int, str]:
+    """Return in words what a dataflow reads, by the number of the owner."""
+    who = f"dataflow {importer.index} ({importer.frozen.name}) reads"
+    readings: dict[int, str] = {}
+    for one in (*importer.imports, *importer.feeds.values()):
+        readings.setdefault(one.exported.dataflow, f"{who} {one.exported.title()}")
+    return readings
+
+
+def lost_owner(reading: str, error: TimelyError) -> TimelyError:
+    """Return the error that ends an importer when an owner has ended with `error`. `reading`: in words what
+    it reads of that one.
+    """
     if isinstance(error, UninstalledError):
-        return UninstalledError(f"{who}, which was uninstalled")
-    return revive(class_names(error), f"{who}, which has ended: {full_text_of(error)}")
+        return UninstalledError(f"{reading}, which was uninstalled")
+    return revive(class_names(error), f"{reading}, which has ended: {full_text_of(error)}")
