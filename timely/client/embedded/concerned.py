@@ -25,6 +25,7 @@ from ...worker.replacing import Replacements
 __all__ = [
     "About",
     "Pieces",
+    "Scopes",
     "are_late",
     "concerned",
     "exporting",
@@ -48,11 +49,15 @@ class Pieces:
     open, a call works in pieces, and for `SOURCE_SECONDS_MAX` in all, or `factor` times that.
     """
 
-    def __init__(self, workers: Sequence[Worker], about: About, until: float, factor: float) -> None:
+    def __init__(
+        self, workers: Sequence[Worker], about: About, until: float, factor: float, has_sources: bool
+    ) -> None:
+        """`has_sources`: whether any dataflow has, or has had, a source."""
         self.about = about
-        self.has_sources = about is not None and have_open_sources(workers, about)
-        until_sources = time.monotonic() + factor * SOURCE_SECONDS_MAX
-        self.until = min(until, until_sources) if self.has_sources else until
+        self.has_sources = has_sources and about is not None and have_open_sources(workers, about)
+        self.until = until
+        if self.has_sources:
+            self.until = min(until, time.monotonic() + factor * SOURCE_SECONDS_MAX)
         self._seconds = _FIRST_SECONDS
 
     def next_until(self) -> float:
@@ -63,6 +68,44 @@ class Pieces:
             return self.until
         seconds, self._seconds = self._seconds, min(2 * self._seconds, _LAST_SECONDS)
         return min(self.until, time.monotonic() + seconds)
+
+
+class Scopes:
+    """Which dataflows the calls of embedded workers are about. The last answer is kept, since a program
+    mostly goes on with the same dataflow.
+    """
+
+    def __init__(self, workers: Sequence[Worker], replacements: Replacements) -> None:
+        self._workers = workers
+        self._instances = workers[0].instances
+        self._replacements = replacements
+        self._has_sources = False
+        """True if a dataflow has, or has had, a source."""
+        self._asked: tuple[list[int], list[int]] | None = None
+        """The last dataflows that were asked about, and all that there were then."""
+        self._answer: About = None
+
+    def note(self, has_source: bool) -> None:
+        """Note that a dataflow is about to be installed."""
+        self._has_sources = self._has_sources or has_source
+        self._asked = None
+
+    def about(self, dataflows: Collection[int] | None) -> About:
+        """Return what a call that names these dataflows is about; None: all."""
+        instances, is_all = self._instances, not self._has_sources
+        if is_all and (dataflows is None or (len(instances) == 1 and next(iter(instances)) in dataflows)):
+            return None  # Fast path.
+        if dataflows is None or self._replacements.were_any:
+            return concerned(self._workers[0], self._replacements, dataflows, is_all)
+        asked = [*dataflows], [*instances]
+        if asked != self._asked:
+            self._answer = concerned(self._workers[0], self._replacements, dataflows, is_all)
+            self._asked = asked
+        return self._answer
+
+    def pieces(self, dataflows: Collection[int] | None, until: float, factor: float) -> Pieces:
+        """Return how long threads work at a time for such a call."""
+        return Pieces(self._workers, self.about(dataflows), until, factor, self._has_sources)
 
 
 def named_by(requests: Sequence[tuple[int, Request, object]]) -> list[int] | None:

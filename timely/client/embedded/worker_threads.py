@@ -86,10 +86,11 @@ class WorkerThreads:
         ]
         for thread in self._threads:
             thread.start()
+        self._numbers = frozenset(thread.ident for thread in self._threads)
 
     def has(self, thread: int) -> bool:
         """Return True if a thread, by its number, is one of these."""
-        return any(thread == each.ident for each in self._threads)
+        return thread in self._numbers
 
     @property
     def is_at_work(self) -> bool:

@@ -42,7 +42,7 @@ from ..installed import PATIENCE_SECONDS, Makes, Members, OwnProcess, Requests
 from ..posting import Poster, Refusals
 from .answers import CLOSED, Answers, Untold, reason_of_end, what_ended, why_broken
 from .asking import OF_NO_WORK, Asked, note_entered
-from .concerned import About, Pieces, are_late, concerned, exporting, have_done, named_by
+from .concerned import Scopes, are_late, exporting, have_done, named_by
 from .durable import EmbeddedLog, work_to_the_end
 from .pending_work import PendingWork
 from .thread_transport import ThreadNetwork
@@ -126,6 +126,7 @@ class EmbeddedWorkers(Asked):
         self._busy = 0  # the thread whose turn it is
         self._waiting_threads = WaitingThreads(self._workers)
         self._pending, self._giving_back = PendingWork(self), GivingBack()
+        self._scopes = Scopes(self._workers, self._server.replacements)
         self._late: set[int] = set()  # dataflows whose work was not done at the time limit of a call
         self._untold = Untold(self._what_ended)
         self._durable = None if durable is None else EmbeddedLog(durable, sync, self._workers, self._servers)
@@ -133,7 +134,7 @@ class EmbeddedWorkers(Asked):
         for worker, server in zip(self._workers, self._servers, strict=True):
             worker.on_failure = partial(self._untold.note, worker.on_failure)
             server.greet()
-        self._is_closed = self._has_sources = False  # has, or has had
+        self._is_closed = False
         self._closing = threading.RLock()
         self._closer: int | None = None  # the thread that closes this; others stop for its turn
         self._threads: WorkerThreads | None = None
@@ -206,7 +207,7 @@ class EmbeddedWorkers(Asked):
                 self._waiting_threads.wake()
         else:
             self._work_off(until - ANSWER_SECONDS_MAX, dataflows)
-        if not answers.waiting or self._settle(answers, until, self._about(dataflows)):
+        if not answers.waiting or self._settle(answers, until, dataflows):
             return answers, None, 0.0
         if time.monotonic() > until:
             raise answers.failure or answers.late()
@@ -388,7 +389,7 @@ class EmbeddedWorkers(Asked):
             looks = looks or waits_for_epoch(request)
             asks_else = asks_else or not isinstance(request, Progress) or request.beyond < 0
         if waits:
-            is_brief = not looks and bool(self._late) and are_late(self._late, self._about(dataflows))
+            is_brief = not looks and bool(self._late) and are_late(self._late, self._scopes.about(dataflows))
             self._work_off(0.0 if is_brief else until, dataflows, asks_else)
         answers = [self._take_at_once(worker, request, table) for worker, request, table in requests]
         if not waits:
@@ -401,7 +402,7 @@ class EmbeddedWorkers(Asked):
 
     def _work_off_for(self, dataflow: int) -> None:
         """Work off pending work, which is too much, after a call has sealed an epoch of a dataflow."""
-        is_late = bool(self._late) and are_late(self._late, self._about((dataflow,)))
+        is_late = bool(self._late) and are_late(self._late, self._scopes.about((dataflow,)))
         seconds = self._pending.seconds_of_seal(REPLY_SECONDS_MAX, is_late)
         self._work_off(time.monotonic() + seconds, (dataflow,), factor=50)
         if (error := self._what_ended(dataflow)) is not None:
@@ -439,11 +440,11 @@ class EmbeddedWorkers(Asked):
         old = -1 if replaces is None else self._server.new_versions.check_replaceable(replaces)
         dataflow = self._durable.number(spec, old) if self._durable else self._server.installations.reserve()
         answers = [server.install(dataflow, spec, builder, arguments, old) for server in self._servers]
-        self._has_sources = self._has_sources or self._server.installations.has_source(dataflow)
+        self._scopes.note(self._server.installations.has_source(dataflow))
         self._waiting_threads.wake()
-        waited, about = Answers(answers), self._about({dataflow, old} - {-1})
+        waited = Answers(answers)
         try:
-            if not self._settle(waited, until, about):
+            if not self._settle(waited, until, {dataflow, old} - {-1}):
                 raise waited.late()
             if self._durable is not None:
                 self._durable.settle()
@@ -512,12 +513,6 @@ class EmbeddedWorkers(Asked):
             for worker in self._workers:
                 worker.take_in()
 
-    def _about(self, dataflows: Collection[int] | None) -> About:
-        is_one = dataflows is None or (len(self._instances) == 1 and next(iter(self._instances)) in dataflows)
-        if is_one and not self._has_sources:
-            return None  # Fast path.
-        return concerned(self._workers[0], self._server.replacements, dataflows, not self._has_sources)
-
     def _work_off(
         self,
         until: float,
@@ -533,16 +528,15 @@ class EmbeddedWorkers(Asked):
             rows, giving_back, threads = self._pending.rows, self._giving_back, self._threads
             if asks_else and not rows:
                 giving_back.look_behind()
-            # Workers that take turns do a step whatever the call is about: mostly nothing is left after it,
-            # and then nobody needs to know what it is about.
-            pieces = None if threads is None else Pieces(self._workers, self._about(dataflows), until, factor)
+            # Workers that take turns do a step whatever the call is about: mostly nothing is left after it.
+            pieces = None if threads is None else self._scopes.pieces(dataflows, until, factor)
             while self._step(until if pieces is None else pieces.next_until()):
                 # For a lone worker no further step is needed to know that nothing is left, nor for threads
                 # that have not paused; for workers that take turns it is.
                 if self._workers[0].is_at_rest() if self.count == 1 else threads and not threads.has_paused:
                     break
                 if pieces is None:
-                    pieces = Pieces(self._workers, self._about(dataflows), until, factor)
+                    pieces = self._scopes.pieces(dataflows, until, factor)
                 about = pieces.about
                 if about is not None and have_done(self._workers, about):
                     giving_back.add(rows)
@@ -558,11 +552,12 @@ class EmbeddedWorkers(Asked):
         self._late.clear()
         self._pending.clear()
 
-    def _settle(self, answers: Answers, until: float, about: About) -> bool:
-        """Work until all answers are known, or nothing is left to do in the dataflows `about`; return True if
-        they are known. Raise the error of an answer.
+    def _settle(self, answers: Answers, until: float, dataflows: Collection[int] | None) -> bool:
+        """Work until all answers are known, or nothing is left to do in these dataflows (None: all) and those
+        that they read; return True if they are known. Raise the error of an answer.
         """
-        pieces = Pieces(self._workers, about, until, inf)
+        pieces = self._scopes.pieces(dataflows, until, inf)
+        about = pieces.about
         while answers.waiting:
             moved = self._step(pieces.next_until())
             if self._durable is not None and not moved:
