@@ -358,6 +358,11 @@ _KINDS: dict[str, type[Control]] = {
         TakenOver, Ended, EndHeard, Synced, Durable, Digested, Agreed, Logged, CutLog, LogCut,
     )
 }  # fmt: skip
+_DECLARED = {
+    message: tuple((declared.name, str(declared.type)) for declared in fields(message))
+    for message in _KINDS.values()
+}
+"""The names of the fields of each message, and their types as declared."""
 _TYPES: dict[str, type] = {
     "int": int,
     "str": str,
@@ -373,7 +378,7 @@ _TEXT_ERRORS = "surrogatepass"
 
 def encode_control(control: Control) -> bytes:
     """Return the message as one frame; `decode_control` is the inverse."""
-    values = [getattr(control, declared.name) for declared in fields(control)]
+    values = [getattr(control, name) for name, _ in _DECLARED[type(control)]]
     # Errors quote text of users. Text that is not valid UTF-8 must not prevent their delivery.
     packed: bytes = msgpack.packb([type(control).__name__.lower(), *values], unicode_errors=_TEXT_ERRORS)
     return packed
@@ -389,9 +394,9 @@ def decode_control(frame: Frame, peer: int) -> Control:
     message_class = _KINDS.get(kind) if isinstance(kind, str) else None
     if message_class is None or not isinstance(parts, tuple):
         raise PeerError(f"worker {peer} sent a control message of no known kind: {shown(parts)}")
-    declared, values = fields(message_class), parts[1:]
+    declared, values = _DECLARED[message_class], parts[1:]
     if len(values) != len(declared) or not all(
-        _fits(value, str(field.type)) for value, field in zip(values, declared, strict=True)
+        _fits(value, type_) for value, (_, type_) in zip(values, declared, strict=True)
     ):
         raise PeerError(f"worker {peer} sent a malformed {kind}: {shown(values)}")
     if message_class is Decided:

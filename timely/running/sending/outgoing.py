@@ -74,14 +74,16 @@ class Sender:
         assert self._transport is not None
         began = perf_counter_ns()
         self._transport.send(peer, frames)
-        self.timings.send.add(perf_counter_ns() - began)
+        times, taken = self.timings.send, perf_counter_ns() - began  # `Histogram.add`, without a call
+        times.counts[(taken * taken).bit_length()] += 1
+        times.total += taken
         self.messages_sent += 1
-        unmarked = self.credits.unmarked
-        unmarked[peer] += MESSAGE_BYTES_MIN
+        size, credits = MESSAGE_BYTES_MIN, self.credits
         for frame in frames:
-            unmarked[peer] += len(frame) if type(frame) is bytes else memoryview(frame).nbytes
-        if unmarked[peer] >= self.credits.quantum:
-            self.credits.mark(peer)
+            size += len(frame) if type(frame) is bytes else memoryview(frame).nbytes
+        credits.unmarked[peer] += size
+        if credits.unmarked[peer] >= credits.quantum:
+            credits.mark(peer)
 
     def send_control(self, payload: Frame, to: int | None = None) -> None:
         """Send a message of `handshake.py` to one other worker, or to all; their `on_control` gets it."""
