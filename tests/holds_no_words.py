@@ -126,9 +126,10 @@ HOLDS_NO_WORDS = {
     "IntoRecordsVertex": "",
     "OutOfRecordsVertex": "",
     "Instance": (
-        "_awaiting _begins_later _owner _port_owner alarms anchor changes checker connectors constants count "
-        "enqueue far first_epoch frozen index is_standby is_taking_over messages_recv messages_sent recheck "
-        "resume_later rows_recv rows_sent routing sources tracker turns wake worker workers"
+        "_awaiting _begins_later _owner _port_owner alarms anchor captures changes checker "
+        "connectors constants count enqueue far first_epoch frozen index is_standby is_taking_over "
+        "messages_recv messages_sent recheck resume_later routing rows_recv rows_sent sources "
+        "tracker turns wake worker workers"
     ),
     "JoinMachine": "_nothing _ports _shows _sources flags guards kw projections words",
     "JoinVertex": "_flags _ports _projection _schemas _widths",
@@ -192,7 +193,7 @@ HOLDS_NO_WORDS = {
     "UnitRouterVertex": "_keys _lead _placement _schedule _shift _side",
     "Units": "_counts _epoch_max _iteration _pending _schedule _shift guards loads moved shape stores",
     "UnitsVertex": "_lead _placement _schemas _shape",
-    "UpdateBatch": "moved symbol_words",
+    "UpdateBatch": "moved rows symbol_words",
     "Vertex": "_bound _now _runner",
     "VertexRunner": (
         "_acting _acts_at _ahead _alarms _has_asked _has_ended _has_looked _has_times _held _held_far "

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field
 from typing import ClassVar, Final, Self
 
 import msgpack
@@ -78,6 +79,8 @@ class UpdateBatch(Timed):
     words: Int64s
     symbol_words: tuple[int, ...] = ()
     moved: int = 0
+    rows: int = field(init=False, repr=False)
+    """Number of updates; an attribute, since each stage on the way of a batch reads it."""
 
     KIND: ClassVar[int] = 2
 
@@ -87,11 +90,7 @@ class UpdateBatch(Timed):
             raise InternalError(
                 f"an update batch is int64[≥ 2, n] by columns, not {words.dtype}{words.shape}"
             )
-
-    @property
-    def rows(self) -> int:
-        """Number of updates."""
-        return int(self.words.shape[1])
+        self.rows = words.shape[1]  # type: ignore[misc]  # a record is frozen only for others
 
     @property
     def size_bytes(self) -> int:

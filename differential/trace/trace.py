@@ -268,7 +268,7 @@ class Trace:
         one of the last call. Cost: nothing now; merges do the work.
         """
         self._since, self._bounds = bounds[0], bounds if len(bounds) > 1 or self.asks_corners else ()
-        if not any(map(len, bounds)):
+        if not len(bounds[0]) and not any(map(len, bounds)):
             self._runs.clear()
             self._merges.clear()
             self._head_rows = 0

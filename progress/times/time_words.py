@@ -302,6 +302,10 @@ class TimeCode:
         """Return the epoch of a word, perhaps a wide one, or one from before the anchor."""
         return self.anchor.epoch + (word >> self.layout.shifts[0])
 
+    def word_of_epoch(self, epoch: int) -> int:
+        """Return the word of the first time of an epoch, perhaps a wide one: `pack_wide` without a check."""
+        return (epoch - self.anchor.epoch) << self.layout.shifts[0]
+
     def pack_wide(self, time: Timestamp) -> int:
         """Return the word of a time of any epoch; it is wide if no word holds the time now.
 

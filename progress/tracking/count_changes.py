@@ -37,8 +37,6 @@ class CountChanges:
 
     def add(self, location: int, word: int, delta: int) -> None:
         """Change the count of (location, word) by `delta`."""
-        assert location >= 0, location
-        assert word >= 0, f"word {word:#x} is no time: a counter has left its field"
         key = (location, word)
         self.deltas[key] = self.deltas.get(key, 0) + delta
 
@@ -49,6 +47,8 @@ class CountChanges:
         raised: list[Change] = []
         lowered: list[Change] = []
         for (location, word), delta in self.deltas.items():
+            assert location >= 0, location
+            assert word >= 0, f"word {word:#x} is no time: a counter has left its field"
             if delta > 0:
                 raised.append((location, word, delta))
             elif delta < 0:

@@ -365,7 +365,7 @@ class Installed:
         except TimelyError as error:
             self._hear(error)
             raise
-        return max(epoch, self.epoch)
+        return epoch if epoch > self.epoch else self.epoch
 
     def seal_open(self, seconds: float | None, is_early: bool = False) -> tuple[int, bool]:
         """Seal the open epoch: see `Workers.seal`. Raise refusals of posts that this client knows already;

@@ -171,8 +171,7 @@ class Flow(Offered, Reported):
             )
         seconds: float | None
         if wait:
-            seconds = -1.0 if timeout is None else seconds_of(timeout)
-            began = time.monotonic()
+            seconds, began = (-1.0, 0.0) if timeout is None else (seconds_of(timeout), time.monotonic())
         elif timeout is None:
             seconds, began = None, 0.0
         else:
@@ -501,8 +500,9 @@ class FlowInput(Offered):
         self, call: str, form: InputForm, data: object, diff: int, writer: str | None, sequence: int | None
     ) -> int:
         """Send few plain rows as they are, other data as a table. Wait for the answer if they have a name."""
-        self._flow = heeding(self._flow, self.form.name) if self._flow.ahead else self._flow
         flow = self._flow
+        if flow.ahead:
+            flow = self._flow = heeding(flow, self.form.name)
         rows: list[Value] | None = form.plain_rows(data)  # type: ignore[assignment]  # plain ones are such
         if writer is not None or sequence is not None:
             _, writer, sequence = self._identity(writer, sequence)

@@ -293,9 +293,10 @@ class Worker(Sender):
         long: clients come first then.
         """
         turns = instance.turns
-        ran, until = 0, perf_counter_ns() + ALONE_SECONDS_MAX * 1e9
+        ran, until = 0, 0.0
         while turns.ready and not turns.resumed and ran < ACTIVATIONS_PER_STEP_MAX:
             now = turns.run(ACTIVATIONS_PER_STEP_MAX - ran)
+            until = until or turns.ran_from + ALONE_SECONDS_MAX * 1e9
             ran += now
             self._publish(number, instance)
             if instance.recheck:

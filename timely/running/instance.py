@@ -86,6 +86,7 @@ class Instance:
         self.tracker = Tracker(frozen.graph, watched, anchor=self.anchor)
         self.inputs = make_inputs(frozen, self.runners)
         self.constants = make_constants(frozen, self.runners)
+        self.captures = [self.output(name) for name in frozen.outputs]
         self.first_epoch = 0
         self._begins_later = bool(frozen.imports) or feeds is not None
         self.is_standby = False
@@ -476,6 +477,7 @@ class Instance:
         self.loops.clear()
         self.connectors.clear()
         self.inputs.clear()
+        self.captures.clear()
         self.constants.clear()
         self.changes = CountChanges()
         self.arrivals.drop()

@@ -49,8 +49,8 @@ class Turns:
         self.has_failed = False
         self.busy: list[int] = []
         """For each actor the nanoseconds of all its turns and idle moments, with what it sent in them."""
-        self.ran_until = 0
-        """When the last turn was over, by `perf_counter_ns`."""
+        self.ran_from = self.ran_until = 0
+        """When the last `run` began, and when its last turn was over, by `perf_counter_ns`."""
         self.mergers: list[VertexRunner] = []  # runners whose vertices have a use for idle moments
         self.idle_runners: list[VertexRunner] = []
 
@@ -119,7 +119,7 @@ class Turns:
                 counts[(taken * taken).bit_length()] += 1  # `Histogram.add`, without a call
                 busy[stage] += taken
         times.total += then - began
-        self.ran_until = then
+        self.ran_from, self.ran_until = began, then
         if ready and not turns:
             # List each once: an actor that had a turn out of order and waits again is listed twice by now,
             # and would be once more for each turn behind a loop that never rests.

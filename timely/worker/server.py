@@ -127,7 +127,7 @@ class Server:
         silence_seconds: float = SILENCE_SECONDS_DEFAULT,
         keeps_back: bool = False,
     ) -> None:
-        self._worker = worker
+        self._worker, self._instances = worker, worker.instances
         self._clock = clock
         self.durability: Durability | None = None
         self.folds: Folds | None = None
@@ -306,7 +306,10 @@ class Server:
             assert isinstance(reply, Reply), "a client that knows the dataflow knows that it has begun"
             return reply.integer("epoch")
         try:
-            handle = self._worker.instance(dataflow).input(name)
+            instance = self._instances.get(dataflow)
+            handle = None if instance is None else instance.inputs.get(name)
+            if handle is None:
+                handle = self._worker.instance(dataflow).input(name)  # raises what is wrong
             return handle.take_rows(epoch, rows, diff, writer, sequence)[1]
         except BaseException as error:
             _check_expected(Deliver, error)

@@ -185,7 +185,7 @@ def sort_parts(parts: list[Int64s]) -> Int64s:
 
 def sort_still_packed(parts: list[Int64s]) -> PackedRows | Int64s:
     """Do `sort_parts`, and leave the result packed if there are many rows that can be packed."""
-    if sum(part.shape[1] for part in parts) < MANY_ROWS:
+    if sum([part.shape[1] for part in parts]) < MANY_ROWS:
         return sort_consolidate(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1))
     return sort_many(parts)
 

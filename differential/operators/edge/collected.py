@@ -93,7 +93,7 @@ class Collected:
     @property
     def has_many(self) -> bool:
         """True if enough rows wait for `settle_many` to take them in."""
-        return self._is_enough(self._rows_waiting)
+        return self._rows_waiting > BESIDE_ROWS_MAX and self._is_enough(self._rows_waiting)
 
     def _is_enough(self, rows: int) -> bool:
         """Return True if taking in this many rows pays."""

@@ -109,11 +109,12 @@ class PendingWork:
             self.epochs -= epochs
             self.rows -= rows
             self.bytes -= size_bytes
-        self._since = self._clock()
-        if dataflows is None or not self.epochs:
-            self._sealed_by.clear()
-            self.epochs = self.rows = self.bytes = 0
-            _with_work.pop(self._name, None)
+        if dataflows is not None and self.epochs:
+            self._since = self._clock()
+            return
+        self._sealed_by.clear()
+        self.epochs = self.rows = self.bytes = 0
+        _with_work.pop(self._name, None)
 
 
 _with_work: dict[int, HasWork] = {}

@@ -24,7 +24,6 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from progress.errors import InputClosedError, InternalError, MisuseError
-from progress.records import record
 from progress.times.anchor import EPOCH_MAX
 from progress.times.time_words import TimeCode
 
@@ -79,12 +78,8 @@ _WaitingBatch = tuple[int | None, Waiting]
 """
 
 
-@record(frozen=True)
-class _Sealed:
-    """Batches of epochs that were sealed together, latest first, and the epoch that is open now."""
-
-    entering: list[tuple[int, list[_WaitingBatch]]]
-    new: int | None
+_Sealed = tuple[list[tuple[int, list[_WaitingBatch]]], int | None]
+"""Batches of epochs that were sealed together, latest first, and the epoch that is open now."""
 
 
 class InputHandle:
@@ -383,7 +378,9 @@ class InputHandle:
         if epoch == self._word_epoch:
             return self._word
         code = self._entrance.code
-        word = code.pack_wide((epoch,)) if not 0 <= epoch <= EPOCH_MAX or code.holds(epoch) else 0
+        if not 0 <= epoch <= EPOCH_MAX:
+            code.pack_wide((epoch,))  # raises
+        word = code.word_of_epoch(epoch) if code.holds(epoch) else 0
         self._word_epoch, self._word = epoch, word
         return word
 
@@ -479,15 +476,15 @@ class InputHandle:
         """
         entrance = self._entrance
         new: int | None = self._held
-        entering = self._sealed[0].entering if len(self._sealed) == 1 else None
-        is_one = entering is not None and (not entering or (not entering[1:] and not entering[0][1][1:]))
+        first = self._sealed[0][0] if len(self._sealed) == 1 else None
+        is_one = first is not None and (not first or (len(first) == 1 and len(first[0][1]) <= 1))
         together = None if is_one else Together(entrance.let_in)  # Fast path.
         let_in = entrance.let_in if together is None else together.add
         epochs = 0
         while self._sealed:
-            sealed = self._sealed[0]
-            while sealed.entering:
-                epoch, batches = sealed.entering[-1]
+            entering, following = self._sealed[0]
+            while entering:
+                epoch, batches = entering[-1]
                 if not entrance.may_enter(epoch):
                     self._go_on(epoch, together)
                     return
@@ -496,7 +493,7 @@ class InputHandle:
                     entrance.resume()
                     return
                 epochs += 1
-                entered = entrance.code.pack((epoch,))
+                entered = entrance.code.word_of_epoch(epoch)
                 # Drop each batch as it enters: its results may take much less memory.
                 batches.reverse()
                 while batches:
@@ -512,9 +509,9 @@ class InputHandle:
                             self._go_on(epoch, together)
                             entrance.resume()
                             return
-                sealed.entering.pop()
+                entering.pop()
             self._sealed.popleft()
-            new = sealed.new
+            new = following
         self._go_on(new, together)
 
     def _go_on(self, epoch: int | None, together: Together | None) -> None:
@@ -532,8 +529,8 @@ class InputHandle:
         # Plain rows that are kept as they are have no words yet.
         waiting = [batch for batches in self._waiting.values() for _, batch in batches]
         waiting += self.deliveries.batches()
-        for sealed in self._sealed:
-            waiting += [batch for _, batches in sealed.entering for _, batch in batches]
+        for entering, _ in self._sealed:
+            waiting += [batch for _, batches in entering for _, batch in batches]
         for batch in waiting:
             mark.holder(batch, f"input {self.name!r} with a batch of {type(batch).__name__}")
 
@@ -590,7 +587,7 @@ class InputHandle:
             entering.append((epoch, batches))
         if len(entering) > 1:
             entering.reverse()
-        self._sealed.append(_Sealed(entering, None if is_last else sealed + 1))
+        self._sealed.append((entering, None if is_last else sealed + 1))
         self.epoch = sealed + 1
         self._entrance.wake()
         deliveries = self.deliveries

@@ -288,8 +288,8 @@ class VertexRunner(Rights):
     def advance(self, old: int, new: int | None) -> None:
         """Move the open epoch of the input on; `None`: the input is closed."""
         count = self._surroundings.count
-        before = self.code.pack_wide((old,)) if self.opened is None else self.opened
-        self.opened = None if new is None else self.code.pack_wide((new,))
+        before = self.code.word_of_epoch(old) if self.opened is None else self.opened
+        self.opened = None if new is None else self.code.word_of_epoch(new)
         assert self.moves is not None, "the input has an open epoch"
         numbers = self.moves.numbers
         numbers += (EPOCH_MAX if new is None else new, time.monotonic())  # a call less than `extend`

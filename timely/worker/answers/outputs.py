@@ -262,8 +262,8 @@ class Outputs:
                 dataflow = self._replacements.outputs_of(dataflow)
             instance = self._worker.instance(dataflow)
             complete = FOREVER
-            for name in instance.frozen.outputs:
-                complete_here = instance.output(name).complete_before
+            for capture in instance.captures:
+                complete_here = capture.complete_before
                 if complete_here < complete:
                     complete = complete_here
             # To look at all pointstamps after each step would be slow; an output without the epoch decides.

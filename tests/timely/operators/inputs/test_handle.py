@@ -362,7 +362,7 @@ def test_plain_rows_are_moved_to_the_word_at_which_they_enter(monkeypatch: pytes
     monkeypatch.setattr(handle, "_plain", TimedIn())
     handle.take_rows(1, [(1,)], 1, "w", 0)
     handle.seal(1)
-    (_, ((_, batch),)) = handle._sealed[0].entering[0]
+    (_, ((_, batch),)) = handle._sealed[0][0][0]
     assert isinstance(batch, Timed) and batch.word == instance.frozen.codes[0].pack((1,)) != 0
     words: list[tuple[int, int]] = []
 
