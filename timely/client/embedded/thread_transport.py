@@ -44,9 +44,10 @@ class ThreadNetwork:
 
     def in_flight(self) -> int:
         """Return how many messages are sent and not yet received. Requires: no thread is at work."""
-        return sum(transport.sent for transport in self.transports) - sum(
-            transport.taken for transport in self.transports
-        )
+        under_way = 0
+        for transport in self.transports:
+            under_way += transport.sent - transport.taken
+        return under_way
 
     def close(self) -> None:
         """Release all memory. Requires: no thread uses it any more."""
