@@ -16,7 +16,6 @@ told no worker of its changes of counts, so none can take its work for done.
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -50,6 +49,7 @@ from .checking.actions import (
     singly,
 )
 from .checking.checker import ProgressChecker, is_switched_on
+from .checking.copies import copied
 from .collecting import collect_dropped
 from .credits import Credits
 from .forgetting import Forgetting, HoldsWords
@@ -376,7 +376,7 @@ class Worker(Sender):
             memo.update((id(part), part) for part in instance.shared())
             memo[id(instance.anchor)] = anchor = Anchor(instance.anchor.epoch)
             memo[id(instance.tracker)] = instance.tracker.fork(anchor)
-        worker = copy.deepcopy(self, memo)
+        worker = copied(self, memo)
         worker._transport = worker.credits.transport = transport
         return worker
 
