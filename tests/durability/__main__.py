@@ -19,6 +19,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 from durability.crashes import run, run_with_crash_at
 from durability.kinds import KINDS
@@ -82,19 +83,18 @@ def _random_programs(tally: _Tally, count: int, seed: int) -> None:
         tally.add(f"./scripts/crashes 1 --seed {number} ({', '.join(kinds)})", play)
 
 
+def _with_crash(at: int, seed: int, kind: str) -> tuple[int, int]:
+    program, operations = run_with_crash_at(at, seed, kind, _FEW_ACTIONS)
+    return program.restarts, operations
+
+
 def _each_operation(tally: _Tally, seed: int) -> None:
     for kind in KINDS:
-
-        def play(at: int, kind: str = kind) -> tuple[int, int]:
-            program, operations = run_with_crash_at(at, seed, kind, _FEW_ACTIONS)
-            return program.restarts, operations
-
         # Without a crash the program has so many operations until it completes its dataflow.
-        total = tally.add(f"{kind}, seed {seed}, without a crash", lambda play=play: play(0))
+        total = tally.add(f"{kind}, seed {seed}, without a crash", partial(_with_crash, 0, seed, kind))
         for at in range(1, total + 1):
-            tally.add(
-                f"{kind}, seed {seed}, crash at operation {at} of {total}", lambda at=at, play=play: play(at)
-            )
+            title = f"{kind}, seed {seed}, crash at operation {at} of {total}"
+            tally.add(title, partial(_with_crash, at, seed, kind))
         tally.tell()
 
 

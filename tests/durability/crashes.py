@@ -71,9 +71,9 @@ def run(seed: int, kinds: Sequence[str], actions: int, resumes: bool = False) ->
 
 
 def run_with_crash_at(at: int, seed: int, kind: str, actions: int) -> tuple[Program, int]:
-    """Run one program that fails at its `at`-th operation of the disk, and once more soon after that, most often
-    while the next incarnation begins. The machine fails, or a process. With `at` 0 nothing fails. Return the
-    program, and the number of operations before it completes its dataflow.
+    """Run one program that fails at its `at`-th operation of the disk, and once more soon after that, most
+    often while the next incarnation begins. The machine fails, or a process. With `at` 0 nothing fails.
+    Return the program, and the number of operations before it completes its dataflow.
     """
     machine, chance = Machine(seed), random.Random(f"{seed} {at}")
     fails_at = [at, at + chance.randrange(1, _RESTART_OPERATIONS)] if at else []
