@@ -139,7 +139,7 @@ class FolderStore:
     def exists(self, path: str) -> bool:
         """See `Store.exists`."""
         try:
-            (self._root / path).stat()
+            os.stat(f"{self._root}/{path}")  # Fast path: each sync looks for a fence, and `/` takes 2 µs.
         except FileNotFoundError:
             self._check_there()
             return False

@@ -32,6 +32,7 @@ Laws:
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import socket
@@ -60,6 +61,8 @@ __all__ = [
     "read_log",
     "read_segment",
 ]
+
+_log = logging.getLogger("timely")
 
 _ADVICE: Final = (
     "Put a whole copy of this file in its place; without one, what this cluster held cannot be restored: "
@@ -303,7 +306,14 @@ def _with_copy(store: Store, log: OldLog, number: int) -> OldLog:
     """Return a log whose last segment is a durable copy of what counts of it."""
     *others, (path, end) = log.segments
     copy = f"{path}.{number:06}"
-    store.put_new(copy, bytes(_read(store, path, end)))
+    data = _read(store, path)
+    if torn := len(data) - end:
+        _log.warning(
+            "%s/%s ends with %d bytes that are no whole record, as a process leaves them that is killed "
+            "while it writes: no call has returned for them, and they count for nothing",
+            store.name, path, torn,
+        )  # fmt: skip
+    store.put_new(copy, bytes(data[:end]))
     return replace(log, segments=[*others, (copy, end)])
 
 

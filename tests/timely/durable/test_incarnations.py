@@ -67,6 +67,23 @@ def test_announced_in_a_new_store_nothing_counts(store: SimulatedStore) -> None:
     assert joined(SimulatedStore(store.disk), 1) == first
 
 
+def test_announced_after_a_kill_says_which_record_is_torn(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = FolderStore(tmp_path / "store")
+    work(store, announce(store, 1), 3)
+    assert counted(store, announce(store, 1)) == rows(1, 3) and not caplog.records
+    work(store, joined(store, 2), 3, segment_bytes=1 << 20)
+    path = sorted((tmp_path / "store/log/000002").glob("p0-*.log"))[-1]
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-5])
+    begun = announce(store, 1)
+    assert counted(store, begun) == [*rows(1, 3), *rows(2, 2)]
+    (record,) = caplog.records
+    assert f"{path} ends with" in record.message and "no call has returned for them" in record.message
+    assert path.read_bytes() == whole[:-5], "a process that wakes up may yet write there"
+
+
 def test_announced_one_after_another_each_counts_all_before(tmp_path: Path) -> None:
     store = FolderStore(tmp_path / "store")
     expected: list[object] = []
