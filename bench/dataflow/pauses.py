@@ -71,7 +71,7 @@ def _longest(flow: timely.Flow, job: Job, event: Callable[[], None]) -> tuple[fl
 
 
 def _round(case: Case, workers: int, to: int, what: str) -> tuple[float, float]:
-    job = JOBS[case.family](*case.sizes[:-1], 20 * case.sizes[-1])
+    job = JOBS[case.family](*case.with_changes(20 * case.changes).sizes)
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as store,
         timely.connect(
