@@ -139,7 +139,8 @@ class FolderStore:
     def exists(self, path: str) -> bool:
         """See `Store.exists`."""
         try:
-            os.stat(f"{self._root}/{path}")  # Fast path: each sync looks for a fence, and `/` takes 2 µs.
+            # Fast path: each sync looks for a fence, and the path of `/` takes 2 µs.
+            os.stat(f"{self._root}/{path}")  # noqa: PTH116
         except FileNotFoundError:
             self._check_there()
             return False

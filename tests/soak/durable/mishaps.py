@@ -15,6 +15,9 @@ second             another cluster is started with the same folder
 slow, fails, torn  the disk is slow, its syncs fail, or its writes end in the middle
 full               the disk is full; or, if there is none to be filled, files may not grow
 full and killed    the same, and a worker is killed meanwhile
+fold               a process that folds the logs is killed, perhaps with all workers
+folded             the logs are folded, and all start again from the base
+link               the link between two hosts is cut, and mended some seconds later
 """
 
 from __future__ import annotations
@@ -28,20 +31,26 @@ import sys
 import time
 from collections.abc import Callable
 
-from .scene import Scene, Stuck
+from .commands import Stuck
+from .scene import Scene
 
 __all__ = ["MISHAPS", "Mishaps"]
 
 _GOES_ON_SECONDS_MAX = 60.0
 
-_OF_ALL = ("program", "program twice", "slow", "fails", "torn", "full", "second")
+_FOLDS_SECONDS_MAX = 300.0
+"""After a fold that has failed the next one begins half a minute later."""
+
+_OF_ALL = ("program", "program twice", "slow", "fails", "torn", "full", "second", "fold", "folded")
 _OF_WORKERS = ("worker", "worker", "workers", "worker twice", "stop", "full and killed")
 _OF_SERVERS = ("supervisor", "supervisor twice", "zombie")
+_OF_HOSTS = ("link", "link", "link", "supervisor", "stop", "workers", "worker twice", "program", "fold")
 MISHAPS = {
     "embedded": _OF_ALL,
     "threads": _OF_ALL,
     "processes": (*_OF_ALL, *_OF_WORKERS, "rescale", "rescale", "rescale and killed"),
     "server": (*_OF_ALL, *_OF_WORKERS, *_OF_SERVERS),
+    "hosts": _OF_HOSTS,
 }
 """The mishaps of each kind of cluster."""
 
@@ -70,6 +79,9 @@ class Mishaps:
             "torn": lambda: self._disk("write"),
             "full": self._full,
             "full and killed": lambda: self._full(kills=True),
+            "fold": self._fold,
+            "folded": self._folded,
+            "link": self._link,
         }
 
     def let(self, name: str) -> None:
@@ -94,8 +106,7 @@ class Mishaps:
         scene = self._scene
         for name in [*scene.programs]:
             scene.kill_program(name)
-        if scene.server is not None:
-            scene.kill_server()
+        scene.kill_server()
         scene.start()
 
     def _kill_one(self) -> None:
@@ -243,3 +254,49 @@ class Mishaps:
         else:
             scene.limit_files(-1)
         scene.must_work_soon()
+
+    # Folds, and links.
+
+    def _fold(self) -> None:
+        scene = self._scene
+        asking = scene.ask_for_fold()
+        until = time.monotonic() + _FOLDS_SECONDS_MAX
+        while not (pids := scene.fold_pids()):
+            scene.check()
+            if time.monotonic() > until or asking.poll() is not None:
+                asking.kill()
+                raise Stuck(f"no fold has begun\n{scene.last_errors()}")
+            time.sleep(0.01)
+        self._pause(0.0, 1.5)
+        for pid in [*pids, asking.pid]:  # the request stays: the cluster folds later
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        asking.wait()
+        if self._choose.random() < 0.5:
+            self._workers()
+
+    def _folded(self) -> None:
+        scene = self._scene
+        asking = scene.ask_for_fold()
+        until = time.monotonic() + _FOLDS_SECONDS_MAX
+        while asking.poll() is None:
+            scene.check()
+            scene.fold_pids()
+            if time.monotonic() > until:
+                asking.kill()
+                asking.wait()
+                raise Stuck(f"a fold does not end\n{scene.last_errors()}")
+            time.sleep(0.02)
+        if asking.returncode:
+            raise Stuck(f"the command that folds has failed\n{scene.last_errors()}")
+        if scene.worker_pids():
+            self._workers()
+        else:
+            self._program()
+
+    def _link(self) -> None:
+        cable = self._scene.cable
+        assert cable is not None
+        cable.cut()
+        self._pause(0.2, 8.0)
+        cable.mend()

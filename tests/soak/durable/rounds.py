@@ -8,6 +8,9 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import dataclass
+from functools import cache
+
+from two_hosts import can_have_namespaces
 
 from ..model import WrongAnswer
 from ..queries import QUERIES
@@ -16,6 +19,8 @@ from .mishaps import MISHAPS, Mishaps
 from .scene import Scene
 
 __all__ = ["DurableRound", "DurableVerdict"]
+
+_has_networks = cache(can_have_namespaces)
 
 _DISK_MEGABYTES = 96
 _STANDBY_SHARE = 0.4
@@ -38,7 +43,8 @@ class DurableRound:
     Args:
         seed: of the round.
         faults: how many mishaps happen, one after another.
-        kind: "embedded", "threads", "processes" or "server"; by default the seed decides.
+        kind: "embedded", "threads", "processes", "server", or "hosts", where the machine has networks to
+            give; by default the seed decides.
         mishaps: which; by default the seed decides.
         standby: others follow the worker processes; by default the seed decides.
     """
@@ -54,8 +60,10 @@ class DurableRound:
         self.seed = seed
         self.choose = choose = random.Random(f"{seed} durable")
         chosen = choose.choice(
-            ["embedded", "threads", "processes", "processes", "server", "server", "server"]
+            ["embedded", "threads", "processes", "processes", "server", "server", "server", "hosts"]
         )
+        if chosen == "hosts" and not _has_networks():
+            chosen = "server"
         self.kind = kind or chosen
         self.workers = choose.choice([1, 2, 2, 3])
         self.sync = choose.choice(["disk", "disk", "system"])
@@ -76,7 +84,7 @@ class DurableRound:
         """All of it; raises what went wrong."""
         judge = Judge(self.queries)
         scene = Scene(self.kind, self.seed, self.workers, self.sync, judge, self.standby)
-        left: list[int] = []
+        left: list[str] = []
         try:
             if any(name.startswith("full") for name in self.mishaps):
                 scene.mount(_DISK_MEGABYTES)

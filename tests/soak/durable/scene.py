@@ -8,11 +8,9 @@ behind.
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 import pickle
-import queue
 import random
 import resource
 import signal
@@ -21,14 +19,16 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import BinaryIO, cast
 from uuid import uuid4
 
-from two_hosts import Host, free_ports
+from two_hosts import Cable, Host, free_ports, namespaces
 
 from ..clusters import children, is_alive
 from ..model import WrongAnswer
+from .commands import ServerCommands, Stuck
 from .judge import Judge
 from .plan import Plan, events_in
 
@@ -38,18 +38,18 @@ _ROOT = Path(__file__).resolve().parents[3]
 _START_SECONDS_MAX = 90.0
 _TAGS_OF_PROGRAM = 4_000
 _HERE = Host("localhost")
+_LEFT_SECONDS_MAX = 60.0
+"""A fold whose worker was killed ends by itself; it has the lowest priority."""
 _LATE_SECONDS = 6.0
 """How long after a failure of the disk calls may still raise it."""
-
-
-class Stuck(AssertionError):
-    """Something does not go on."""
 
 
 class Program:
     """A program with clients, and the thread that hears it."""
 
-    def __init__(self, plan: Plan, judge: Judge, environment: dict[str, str], errors: Path) -> None:
+    def __init__(
+        self, plan: Plan, judge: Judge, environment: dict[str, str], errors: Path, host: Host
+    ) -> None:
         self.plan = plan
         self.is_ready = threading.Event()
         self.failure: tuple[bool, str, str] | None = None
@@ -59,7 +59,7 @@ class Program:
         self.wrong: BaseException | None = None
         with errors.open("ab") as stream:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "soak.durable.program"],
+                [*host.prefix, sys.executable, "-m", "soak.durable.program"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stream,
@@ -140,14 +140,18 @@ class Scene:
         self._forgotten = self.home / "forgotten"
         self._forgotten.mkdir()
         self.programs: dict[str, Program] = {}
-        self.server: subprocess.Popen[str] | None = None
-        self._listener: threading.Thread | None = None
         self._mark = uuid4().hex
         self._is_mounted = False
         self._works_at = math.inf
         """From when on the disk may not fail."""
         self._port = free_ports([_HERE], 8)
         self.addresses: list[str] = []
+        self._stack = contextlib.ExitStack()
+        self.cable: Cable | None = None
+        """What joins the two hosts of the cluster, if it has two."""
+        self._hosts: Sequence[Host] = [_HERE]
+        if kind == "hosts":
+            self.cable, self._hosts = self._stack.enter_context(namespaces())
         path = [str(Path(__file__).parent / "disk"), str(_ROOT), str(_ROOT / "tests")]
         self.environment = {
             **os.environ,
@@ -155,11 +159,12 @@ class Scene:
             "SOAK_DISK": str(self._disk),
             "SOAK_MARK": self._mark,
         }
+        self._commands = ServerCommands(self._hosts, self.errors, self.environment)
 
     @property
     def has_server(self) -> bool:
-        """True if the cluster was started by a command of its own."""
-        return self.kind == "server"
+        """True if the cluster was started by commands of its own."""
+        return self.kind in ("server", "hosts")
 
     # Starting.
 
@@ -172,34 +177,12 @@ class Scene:
         """Start the cluster by its command, if it is started by one."""
         if not self.has_server:
             return
-        command = [sys.executable, "-m", "timely.worker", "-w", str(self.workers), "--json"]
-        command += ["--client-port", str(self._port), "--durable", str(self.folder), "--sync", self.sync]
-        command += ["--standby"] if self.standby else []
-        self.addresses = [f"localhost:{self._port + worker}" for worker in range(self.workers)]
-        with self.errors.open("ab") as stream:
-            stream.write(f"--- {' '.join(command)}\n".encode())
-            self.server = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=stream, text=True, env=self.environment
-            )
-        if waits:
-            self.await_server()
-
-    def await_server(self) -> None:
-        """Wait until all workers of the command are ready."""
-        assert self.server is not None and self.server.stdout is not None
-        lines: queue.Queue[str] = queue.Queue()
-        stream = self.server.stdout
-        self._listener = threading.Thread(target=lambda: _put_all(stream, lines), daemon=True)
-        self._listener.start()
-        until = time.monotonic() + _START_SECONDS_MAX
-        for _ in range(self.workers):
-            while True:
-                try:
-                    json.loads(lines.get(timeout=0.2))
-                    break
-                except queue.Empty:
-                    if self.server.poll() is not None or time.monotonic() > until:
-                        raise Stuck(f"the cluster does not start:\n{self.last_errors()}") from None
+        options = ["--durable", str(self.folder), "--sync", self.sync]
+        options += ["--standby"] if self.standby else []
+        workers = self.workers if self.cable is None else 1 + (self.workers > 2)
+        self.addresses = self._commands.start(self._port, workers, options, self.home / "hosts")
+        if waits and not self._commands.wait_ready():
+            raise Stuck(f"the cluster does not start:\n{self.last_errors()}")
 
     def use_other_ports(self) -> None:
         """Let the next command use other ports, since somebody may have the old ones."""
@@ -260,14 +243,15 @@ class Scene:
             self.standby,
             [model.sealed for model in judge.models],
         )
-        return Program(plan, judge, self.environment, self.errors)
+        host = self._hosts[-1 if name == "two" else 0]
+        return Program(plan, judge, self.environment, self.errors, host)
 
     # Looking.
 
     def worker_pids(self) -> list[int]:
         """The worker processes that run now."""
         if self.has_server:
-            parents = [self.server.pid] if self.server is not None else []
+            parents = self._commands.pids
         else:
             parents = [program.process.pid for program in self.programs.values()]
         return [pid for parent in parents for pid in children(parent) if _is_worker(pid)]
@@ -293,7 +277,7 @@ class Scene:
                 if not (is_lost and may_be_lost):
                     raise WrongAnswer(f"the program {program.plan.name} has failed: {error}\n{trace}")
                 return False
-        if self.server is not None and self.server.poll() is not None:
+        if self._commands.has_ended:
             if not may_be_lost:
                 raise WrongAnswer(f"the cluster has ended by itself:\n{self.last_errors()}")
             return False
@@ -311,20 +295,7 @@ class Scene:
 
     def kill_server(self) -> None:
         """Kill the supervisor of the workers."""
-        if self.server is not None:
-            self.server.kill()
-            self._await_end()
-
-    def _await_end(self) -> None:
-        assert self.server is not None and self.server.stdout is not None
-        try:
-            self.server.wait(20)
-        except subprocess.TimeoutExpired:
-            raise Stuck("the cluster does not end after a signal") from None
-        if self._listener is not None:
-            self._listener.join(20)
-        self.server.stdout.close()
-        self.server = self._listener = None
+        self._commands.end(signal.SIGKILL)
 
     def let_fail(self) -> None:
         """From now on calls may raise that the disk fails."""
@@ -381,8 +352,7 @@ class Scene:
         """End every process: "kill" them all, or "finish", so that one program reads everything once more."""
         if how == "kill":
             pids = [*self.worker_pids(), *(program.process.pid for program in self.programs.values())]
-            if self.server is not None:
-                pids.append(self.server.pid)
+            pids += self._commands.pids
             for pid in pids:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
@@ -395,26 +365,44 @@ class Scene:
             if program.calls is None:
                 raise WrongAnswer(f"the program {name} has failed: {program.failure}")
         self.programs.clear()
-        if self.server is not None:
-            self.server.send_signal(signal.SIGTERM if how == "finish" else signal.SIGKILL)
-            self._await_end()
+        self._commands.end(signal.SIGTERM if how == "finish" else signal.SIGKILL)
 
-    def close(self) -> list[int]:
-        """End whatever is left, and return the processes that have not ended by themselves."""
+    def close(self) -> list[str]:
+        """End whatever is left; return what has not ended by itself: processes with their commands."""
         self.set_disk("")
         for program in self.programs.values():
             with contextlib.suppress(BaseException):
                 program.kill()
         self.kill_server()
-        until = time.monotonic() + 10
+        until = time.monotonic() + _LEFT_SECONDS_MAX
         while (left := self.left_behind()) and time.monotonic() < until:
+            self.fold_pids()
             time.sleep(0.1)
+        commands = [f"{pid}: {_command_of(pid).decode(errors='replace')}" for pid in left]
         for pid in left:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         if self._is_mounted:
             subprocess.run(["umount", "-l", str(self.folder.parent)], capture_output=True)
-        return left
+        self._stack.close()
+        return commands
+
+    def ask_for_fold(self) -> subprocess.Popen[bytes]:
+        """Start the command that lets the cluster fold its logs, and waits for that."""
+        command = [sys.executable, "-m", "timely.durable", "fold", str(self.folder)]
+        with self.errors.open("ab") as stream:
+            return subprocess.Popen(command, stdout=stream, stderr=stream, env=self.environment)
+
+    def fold_pids(self) -> list[int]:
+        """The processes that fold for the cluster. From now on they run like any other, if the system lets us
+        say so: on a busy machine their low priority would let a round wait for minutes.
+        """
+        pids = [pid for pid in self.left_behind() if b"--cut" in _command_of(pid)]
+        for pid in pids:
+            with contextlib.suppress(OSError):
+                os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
+                os.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, 0))
+        return pids
 
     def left_behind(self) -> list[int]:
         """The processes of this round that still run."""
@@ -428,11 +416,10 @@ class Scene:
 
 
 def _is_worker(pid: int) -> bool:
+    return b"timely.worker.process" in _command_of(pid)
+
+
+def _command_of(pid: int) -> bytes:
     with contextlib.suppress(OSError):
-        return b"timely.worker.process" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    return False
-
-
-def _put_all(stream: IO[str], lines: queue.Queue[str]) -> None:
-    for line in stream:
-        lines.put(line)
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""

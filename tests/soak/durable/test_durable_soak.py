@@ -14,10 +14,11 @@ from soak.durable.mishaps import MISHAPS
 from soak.durable.rounds import DurableRound
 from soak.model import WrongAnswer
 from soak.queries import QUERIES, Rows
+from two_hosts import can_have_namespaces
 
 FILTERED = next(query for query in QUERIES if query.name == "filtered")
 ROUNDS = {
-    "embedded": ["program", "full", "second", "torn"],
+    "embedded": ["program", "full", "folded", "second", "torn"],
     "threads": ["fails", "program twice"],
     "processes": [
         "worker",
@@ -38,14 +39,16 @@ ROUNDS = {
         "torn",
         "supervisor twice",
         "program twice",
-        "worker",
+        "fold",
     ],
 }
+if can_have_namespaces():
+    ROUNDS["hosts"] = ["link"]
 
 
 def test_faults_are_of_every_kind() -> None:
-    assert sum(len(names) for names in ROUNDS.values()) == 23
-    assert {name for names in ROUNDS.values() for name in names} == {
+    assert sum(len(names) for names in ROUNDS.values()) >= 24
+    assert {"link", *(name for names in ROUNDS.values() for name in names)} == {
         name for names in MISHAPS.values() for name in names
     }
 
@@ -55,7 +58,7 @@ def test_faults_are_of_every_kind() -> None:
 def test_faults_lose_nothing_and_change_nothing(kind: str) -> None:
     standby = kind == "server"
     verdict = DurableRound(7, kind=kind, mishaps=ROUNDS[kind], standby=standby).run()
-    assert verdict.epochs > 0 and verdict.operations > 20
+    assert verdict.epochs > 0 and verdict.operations > 4 * verdict.faults
 
 
 ROW: Rows = Counter({(1, 60, 7): 1})
