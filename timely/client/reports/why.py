@@ -212,9 +212,8 @@ def _merged(heard: Iterator[Reason]) -> list[Reason]:
     """Return the reasons with those as one that several workers have told of the same thing."""
     merged: dict[object, Reason] = {}
     for reason in heard:
-        key = reason.kind, reason.dataflow, reason.stage, reason.number, reason.time, reason.where
-        if reason.kind == "reader":
-            key = *key, reason.detail
+        who = reason.detail if reason.kind == "reader" else ""
+        key = reason.kind, reason.dataflow, reason.stage, reason.number, reason.time, reason.where, who
         if reason.kind in _OF_WORKERS:
             merged[reason.kind, reason.workers] = reason
             continue
