@@ -442,7 +442,7 @@ def test_an_input_that_nobody_seals_and_a_reader_that_fell_silent_are_named(show
     page.shows(".findings", "1 rows wait at input 'orders': nobody has sealed epoch")
     page.shows(".findings", "a reader of output 'totals' has been silent for", f"process {os.getpid()} on")
     page.go("outputs")
-    page.shows(".readers", f"process {os.getpid()} on", "test_browser.py:", "totals", " epochs", "KiB")
+    page.shows(".readers", f"process {os.getpid()} on", "test_browser.py:", "totals", " epochs")
     page.go("")
     output.leave()
     shown.flow.seal(wait=True)

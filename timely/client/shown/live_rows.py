@@ -120,7 +120,8 @@ class LiveRows:
             "marks": marks,
             "total": total,
             "order": [self.order.column, self.order.descending],
-            "epoch": self.epoch,
+            # A browser would round larger numbers.
+            "epoch": self.epoch if self.epoch < 1 << 53 else str(self.epoch),
             "note": note,
             "error": "",
         }
