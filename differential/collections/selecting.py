@@ -283,7 +283,8 @@ class RowOperators(Handle):
         """Return the columns that texts make, by the names that they have."""
         exprs: dict[str, Expr] = {}
         for name, sql, _ in parts:
-            named = {each: col(each) for each in self.schema.names} if name == "*" else {name: sql}
+            all_columns = {each: col(each) for each in self.schema.names}
+            named = all_columns if name == "*" else {name: self.sided(sql)}
             for each in named:
                 if each in exprs:
                     raise SchemaError(

@@ -10,8 +10,8 @@ The reader of texts is in a room above this one (`relational`), which enters it 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, NoReturn, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Final, NoReturn, Protocol, TypeVar
 
 from differential.columns.schema import Column, Schema
 from differential.errors import ExpressionError
@@ -28,6 +28,7 @@ __all__ = [
     "SqlCall",
     "SqlExpr",
     "SqlReader",
+    "changed",
     "enter_reader",
     "label_of",
     "names_without_owner",
@@ -55,6 +56,8 @@ class SqlExpr(PendingExpr):
     dialect: str
     form: str = ""
     """Of a condition: how its call is written with columns, as in "filter({})"."""
+    sides: Mapping[str, Mapping[str, str]] = field(default_factory=dict, kw_only=True)
+    """By the name of a side, `a` in a.x, what its columns are called in the rows."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,6 +71,9 @@ class SqlCall(SqlExpr):
     def columns(self) -> frozenset[str]:
         """Return the names of the columns it reads."""
         return frozenset[str]().union(*(operand.columns() for operand in self.operands))
+
+
+S = TypeVar("S", bound=SqlExpr)
 
 
 class RowsOfSchema(Protocol):
@@ -166,6 +172,13 @@ def names_without_owner(expr: Expr, rows: RowsOfSchema) -> frozenset[str]:
     if not (expr.is_pending and isinstance(expr, Operation | SqlCall)):
         return expr.columns()
     return frozenset[str]().union(*(names_without_owner(operand, rows) for operand in expr.operands))
+
+
+def changed(sql: S, **parts: object) -> S:
+    """Return a text or function of SQL with other parts, from the same line."""
+    other = replace(sql, **parts)  # type: ignore[arg-type]  # what the callers pass fits
+    object.__setattr__(other, "site", sql.site)
+    return other
 
 
 def with_columns_of(expr: Expr, columns: Mapping[str, Expr]) -> Expr:

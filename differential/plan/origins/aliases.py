@@ -6,11 +6,11 @@ known by its alias alone. A column whose own name is "a.x" comes first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ...errors import ExpressionError
 from ...expressions.expression import ColumnRef, Expr, Operation
-from ...expressions.pending import OwnedColumn, RowsOfSchema, SqlCall, with_operands
+from ...expressions.pending import OwnedColumn, RowsOfSchema, SqlCall, SqlExpr, changed, with_operands
 from ..nodes import Node
 from .origins import Origins, PairsOfSides, Wanted
 
@@ -53,15 +53,26 @@ def with_sides(expr: Expr, rows: Node | PairsOfSides, origins: Origins, called: 
         if not name or expr.name in rows.schema or not origins.columns(rows, called, alias):
             return expr
         return OwnedColumn(expr.name, name, _NamedSide(origins, alias, called))
+    if isinstance(expr, SqlExpr) and not isinstance(expr, SqlCall):
+        return _text_with_sides(expr, rows, origins, called) if "." in expr.text else expr
     if not isinstance(expr, Operation | SqlCall):
         return expr
     operands = tuple(with_sides(each, rows, origins, called) for each in expr.operands)
     if all(new is old for new, old in zip(operands, expr.operands, strict=True)):
         return expr
-    return replace(expr, operands=operands) if isinstance(expr, SqlCall) else with_operands(expr, operands)
+    return changed(expr, operands=operands) if isinstance(expr, SqlCall) else with_operands(expr, operands)
 
 
-def columns_of_side(rows: Node, origins: Origins, called: str | None, alias: str) -> dict[str, str]:
+def _text_with_sides(
+    sql: SqlExpr, rows: Node | PairsOfSides, origins: Origins, called: str | None
+) -> SqlExpr:
+    sides = {each: columns_of_side(rows, origins, called, each) for each in origins.aliases(rows, called)}
+    return changed(sql, sides=sides) if sides else sql
+
+
+def columns_of_side(
+    rows: Node | PairsOfSides, origins: Origins, called: str | None, alias: str
+) -> dict[str, str]:
     """Return the columns of a side by their own names, and what they are called in `rows`; those that are
     not there any more are left out.
     """

@@ -146,6 +146,22 @@ class Origins:
             node = node.children[0]
         return node.schema.names
 
+    def aliases(self, rows: Node | PairsOfSides, called: str | None) -> set[str]:
+        """Return the names of all that has a name among `rows`, which are called `called`."""
+        if isinstance(rows, PairsOfSides):
+            return self._aliases_in(rows.sides)
+        node, aliases = rows, {called} - {None}
+        while not aliases:
+            for sides in self.sides.get(node.digest, ()):
+                aliases |= self._aliases_in(sides)
+            if node.digest in self.sides or _moved(node) is None:
+                break
+            node = node.children[0]
+        return {each for each in aliases if each is not None}
+
+    def _aliases_in(self, sides: tuple[JoinSide, ...]) -> set[str]:
+        return set[str]().union(*(self.aliases(side.node, side.alias) for side in sides))
+
     def _columns_in(self, sides: tuple[JoinSide, ...], alias: str) -> tuple[str, ...]:
         for side in sides:
             if columns := self.columns(side.node, side.alias, alias):

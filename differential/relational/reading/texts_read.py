@@ -44,7 +44,8 @@ def value_over(name: str, sql: SqlExpr, schema: Schema) -> Expr:
     """Return what a text means over the columns of `schema`; raises SqlError if it means nothing."""
     source, node = _read(name, sql.text, sql.dialect)
     columns = tuple(Attribute(each.name, each.name, each.type) for each in schema)
-    stage = Stage("an expression of a collection", NameScope([ColumnsOf("", columns)]))
+    scope = NameScope([ColumnsOf("", columns), *_sides(sql, schema)])
+    stage = Stage("an expression of a collection", scope)
     reader = SpecialReader(source, AttributeNames(), _Subqueries(source)).expressions
     if sql.form:
         value = reader.truth(node, stage)
@@ -77,6 +78,18 @@ def grouped_over(name: str, sql: SqlExpr, schema: Schema, keys: Sequence[str]) -
     if ungrouped:
         raise source.error(node, f"{ungrouped[0]} is no key, and in no aggregate: write max({ungrouped[0]})")
     return GroupedText(expr, aggregates)
+
+
+def _sides(sql: SqlExpr, schema: Schema) -> list[ColumnsOf]:
+    """Return the sides that the text may name, as in a.x. Their columns are those of the rows once more."""
+    return [
+        ColumnsOf(
+            alias,
+            tuple(Attribute(name, own, schema[name].type) for own, name in columns.items()),
+            frozenset(columns.values()),
+        )
+        for alias, columns in sql.sides.items()
+    ]
 
 
 class _Subqueries:

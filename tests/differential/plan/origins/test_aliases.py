@@ -45,6 +45,8 @@ def _with_dots(build: Callable[[Collection], Collection]) -> bytes:
          lambda a, b, j: j.groupBy((b.k % 2).alias("odd")).agg(n=dd.count())),
         (lambda j: j.orderBy(col("r.x").desc(), "l.k").limit(3),
          lambda a, b, j: j.orderBy(b.x.desc(), a.k).limit(3)),
+        (lambda j: j.filter("r.x > l.x and k = 1"), lambda a, b, j: j.filter((b.x > a.x) & (col.k == 1))),
+        (lambda j: j.selectExpr("r.x + 1 AS y", "l.k"), lambda a, b, j: j.select((b.x + 1).alias("y"), a.k)),
         (lambda j: j.drop("r.day"), lambda a, b, j: j.drop(b.day)),
         (lambda j: j.select(dd.when(col("l.x") > 1, col("r.x")).otherwise(0).alias("w")),
          lambda a, b, j: j.select(dd.when(a.x > 1, b.x).otherwise(0).alias("w"))),
