@@ -41,6 +41,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Marks and stretches of a few rows, so that groups of some dozens have many."""
     monkeypatch.setattr(stretches, "MARK_ROWS", 3)
     monkeypatch.setattr(stretches, "LIMITS", (1, 5, 1 << 62))
+    monkeypatch.setattr(stretches, "_FEW_SPANS", 1)
     monkeypatch.setattr(places, "_TOP", 1 << 6)
     monkeypatch.setattr(places, "_STEP", 4)
 
@@ -168,6 +169,33 @@ def test_no_mark_is_at_a_row_whose_order_is_unclear() -> None:
     assert sorted(changes[[1, 3, 5]].T.tolist()) == sorted(
         [[3, 4, -1], *([at, at + 1, -1] for at in range(4, 9)), *([at, at, 1] for at in range(4, 9))]
     )
+
+
+@pytest.mark.parametrize("few", [0, 8])
+def test_law_marks_are_replaced_within_their_spans(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stretches, "_FEW_SPANS", few)
+    rng = random.Random(4)
+    functions = WindowFunctions((WindowPart("sum", value=1),), Frame(), 2, 1)
+    for _ in range(200):
+        marks = stretches.Marks(1, functions)
+        bounds = sorted(rng.choices(range(21), k=2 * rng.randrange(1, 5)))
+        firsts, lasts = bounds[::2], bounds[1::2]
+        is_same = rng.random() < 0.5
+        counts = [
+            last - first if is_same else rng.randrange(4) for first, last in zip(firsts, lasts, strict=True)
+        ]
+        marks.words = np.arange(20).repeat(8).reshape(20, 8).T.copy()
+        spans = np.zeros((9, len(firsts)), np.int64)
+        spans[4], spans[5] = firsts, lasts
+        of = np.arange(len(firsts)).repeat(counts)
+        new = np.ascontiguousarray((100 + np.arange(of.shape[0])).repeat(8).reshape(-1, 8).T)
+        expected: list[int] = []
+        end = 0
+        for at, (first, last) in enumerate(zip(firsts, lasts, strict=True)):
+            expected += [*range(end, first), *new[0, of == at].tolist()]
+            end = last
+        marks.renew(spans, new, of)
+        assert marks.words.T.tolist() == [[each] * 8 for each in [*expected, *range(end, 20)]]
 
 
 def some_lines(rng: random.Random, count: int) -> list[Line]:
