@@ -171,6 +171,12 @@ WRONG_TEXTS = {
     "select row_number() over (partition by nope) from t": "1:40: there is no column nope; there are: a, b",
     "select sum(a) over (order by a rows between 1 following and 1 preceding) from t": "1:45: the frame",
     "select sum(a) over (order by b range between 1 preceding and current row) from t": "1:8: ",
+    "select sum(a) over (order by a range between interval 1 month preceding and current row) from t": (
+        "1:8: INTERVAL '1' MONTH: months differ in length"
+    ),
+    "select sum(a) over (order by a range between interval 1 day preceding and current row) from t": (
+        "1:8: 1 day, 0:00:00 is no bound of a range in the order of a column of type int"
+    ),
     "select lag(a, 'x') over (order by a) from t": "1:8: LAG(a, 'x') takes a whole number as a constant",
     "select ntile(0) over (order by a) from t": "1:8: NTILE(0) takes a whole number from 1 on",
     "select sum(a) over w from t": "1:8: there is no window w in WINDOW, or it is not",

@@ -21,8 +21,10 @@ BY … ORDER BY …)`; PySpark: `Window`; Polars: `over`.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final, Generic, NoReturn, Self, TypeAlias, TypeVar, cast
 
 from timely.user_code.call_site import call_site
@@ -32,7 +34,7 @@ from timely.user_code.short_traces import in_short, short_lookup
 from ...aggregates import Aggregate
 from ...errors import ExpressionError, SchemaError, shown
 from ...expressions.expression import ColumnRef, Expr, ExprLike, Ordering, col, lit, when
-from ...expressions.orders import By, orderings
+from ...expressions.orders import By, Length, in_units, orderings
 from ...expressions.pending import over_rows
 from ...operators.reducing.window_parts import Frame, FrameUnit, WindowKind, two_ways
 from ...other_spellings import written_as
@@ -197,18 +199,32 @@ class Windowed(Offered, Generic[H]):
         """
         return self._between("rows", start, stop)
 
-    def range_between(self, start: int | None, stop: int | None) -> Self:
+    def range_between(self, start: int | Length | None, stop: int | Length | None) -> Self:
         """Let aggregates see the rows whose value in the order is from `start` to `stop` more (in a
-        descending order: less). 0 is the row's own value. Dates count in days, timestamps in microseconds,
-        decimals in units of their last digit. SQL: `RANGE BETWEEN`.
+        descending order: less). 0 is the row's own value. Dates and timestamps take `timedelta`, decimals
+        take `Decimal`. Whole numbers count days of dates, microseconds of timestamps, and units of the last
+        digit of decimals. SQL: `RANGE BETWEEN`.
         """
-        return self._between("range", start, stop)
+        return self._between("range", self._units(start, is_start=True), self._units(stop, is_start=False))
 
     def groups_between(self, start: int | None, stop: int | None) -> Self:
         """Let aggregates see whole groups of rows that are equal in the order, from `start` to `stop` such
         groups further. SQL: `GROUPS BETWEEN`.
         """
         return self._between("groups", start, stop)
+
+    def _units(self, bound: int | Length | None, *, is_start: bool) -> int | None:
+        if not isinstance(bound, Decimal | dt.timedelta):
+            return bound
+        where = f"range_between ({call_site()})"
+        if len(self.by) != 1:
+            raise SchemaError(f"{where}: bounds are added to the one column of an order: over(by='t')")
+        rows = self.collection
+        type_ = over_rows(self.by[0].expr, rows.node).type_in(rows.schema)
+        try:
+            return in_units(bound, type_, is_start=is_start)
+        except ExpressionError as error:
+            raise ExpressionError(f"{where}: {error}") from None
 
     def _between(self, unit: FrameUnit, start: int | None, stop: int | None) -> Self:
         for bound in (start, stop):

@@ -22,6 +22,7 @@ def collection_of_plan(
     collections: Mapping[str, Collection],
     site: tuple[str, int],
     where: Callable[[str], str],
+    zone: str,
 ) -> Collection:
     """Return the answer of a plan, kept current.
 
@@ -30,12 +31,13 @@ def collection_of_plan(
     collections  the inputs, by name
     site         the file and the line that explain and errors name
     where        returns the place of the first expression or node of a class
+    zone         the time zone of the session
 
     Raises SqlError for what is not supported.
     """
     names = AttributeNames()
     schemas = {name: each.schema for name, each in collections.items()}
-    reader = PlanRelations(PlanReadings(where), names, schemas, CallSite(*site))
+    reader = PlanRelations(PlanReadings(where, zone), names, schemas, CallSite(*site))
     rows = reader.read(spark_tree(list(plan)), None)
     labels = [attribute.label for _, attribute in rows.columns]
     for label in labels:

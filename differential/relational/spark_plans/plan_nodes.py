@@ -119,11 +119,12 @@ def _taken(nodes: Iterator[Mapping[str, object]]) -> SparkNode:
 class PlanReadings:
     """What all readers of one plan share: how an error says where something stands.
 
-    `where` returns the place of the first expression or node of a class, as far as Spark knows it.
+    `where` returns the place of the first expression or node of a class, as far as Spark knows it; `zone` is
+    the time zone of the session.
     """
 
-    def __init__(self, where: Callable[[str], str]) -> None:
-        self._where = where
+    def __init__(self, where: Callable[[str], str], zone: str) -> None:
+        self._where, self.zone = where, zone
 
     def error(self, node: SparkNode, message: str) -> SqlError:
         """Return an error with the place of a node."""

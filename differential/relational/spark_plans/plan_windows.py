@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 
 from timely.user_code.call_site import CallSite
@@ -11,6 +13,7 @@ from timely.user_code.call_site import CallSite
 from ...columns.column_types import ColumnType, floating, integer
 from ...errors import ExpressionError
 from ...expressions.expression import Expr, LiteralValue
+from ...expressions.orders import Length, in_units
 from ...operators.reducing.window_parts import Frame
 from ..algebra.attributes import Attribute, AttributeNames
 from ..algebra.relations import Relation, SortKey, WindowAnswer, WindowOf
@@ -19,6 +22,7 @@ from .plan_aggregates import PlanAggregates
 from .plan_expressions import PlanExpressions
 from .plan_nodes import PlanReadings, SparkNode
 from .plan_scopes import PlanRows, PlanScope
+from .plan_types import UTC_NAMES
 
 __all__ = ["PlanWindows", "sort_key"]
 
@@ -67,11 +71,13 @@ class PlanWindows:
         scope = PlanScope.of(rows, outer=outer)
         keys = tuple(self._expressions.read(each, scope).expr for each in node.trees("partitionSpec"))
         order = tuple(sort_key(each, self._expressions, scope) for each in node.trees("orderSpec"))
+        types = [self._expressions.read(each.children[0], scope).type for each in node.trees("orderSpec")]
+        by = types[0] if len(types) == 1 else None
         groups: dict[str, _Group] = {}
         columns = list(rows.columns)
         for each in node.trees("windowExpressions"):
             call, spec = each.children[0].children
-            answer, frame = self._answer(call, spec, order, scope)
+            answer, frame = self._answer(call, spec, by, scope)
             is_whole = answer.kind in _OF_FRAMES and frame == Frame("rows", None, None)
             group_order = () if is_whole or frame == "whole" else order
             used = None if is_whole or not isinstance(frame, Frame) else frame
@@ -86,15 +92,15 @@ class PlanWindows:
         return PlanRows(relation, tuple(columns), pivoted=rows.pivoted).typed(relation)
 
     def _answer(
-        self, call: SparkNode, spec: SparkNode, order: tuple[SortKey, ...], scope: PlanScope
+        self, call: SparkNode, spec: SparkNode, by: ColumnType | None, scope: PlanScope
     ) -> tuple[WindowAnswer, Frame | str | None]:
         try:
-            return self._answer_of(call, spec, order, scope)
+            return self._answer_of(call, spec, by, scope)
         except ExpressionError as error:
             raise self._readings.error(call, f"Spark's {call.kind}: {error}".partition("\n")[0]) from None
 
     def _answer_of(
-        self, call: SparkNode, spec: SparkNode, order: tuple[SortKey, ...], scope: PlanScope
+        self, call: SparkNode, spec: SparkNode, by: ColumnType | None, scope: PlanScope
     ) -> tuple[WindowAnswer, Frame | str | None]:
         """Return a function, and its frame: None for one that has none, or that of the order."""
         if call.kind in _RANKS:
@@ -106,7 +112,7 @@ class PlanWindows:
             ), None
         if call.kind in ("Lag", "Lead"):
             return self._lag(call, scope), None
-        frame = self._frame(spec.children[-1], scope)
+        frame = self._frame(spec.children[-1], by, scope)
         if call.kind == "NthValue":
             self._readings.check(call)
             value, place = call.children
@@ -161,20 +167,53 @@ class PlanWindows:
             return int(expr.describe())
         raise ExpressionError("takes a whole number as a constant")
 
-    def _frame(self, spec: SparkNode, scope: PlanScope) -> Frame | None:
+    def _frame(self, spec: SparkNode, by: ColumnType | None, scope: PlanScope) -> Frame | None:
         if spec.kind != "SpecifiedWindowFrame":
             return None
-        lower, upper = (self._bound(each, scope) for each in spec.children)
+        order = by if spec.chosen("frameType") == "RangeFrame" else None
+        lower, upper = (
+            self._bound(each, scope, order, is_start=at == 0) for at, each in enumerate(spec.children)
+        )
         if spec.chosen("frameType") == "RowFrame" or (lower, upper) == (None, None):
             return Frame("rows", lower, upper)
         if (lower, upper) == (None, 0):
             return None
         return Frame("range", lower, upper)
 
-    def _bound(self, node: SparkNode, scope: PlanScope) -> int | None:
+    def _bound(
+        self, node: SparkNode, scope: PlanScope, order: ColumnType | None, *, is_start: bool
+    ) -> int | None:
         if node.kind in ("UnboundedPreceding", "UnboundedFollowing"):
             return None
-        return 0 if node.kind == "CurrentRow" else self._number(node, scope)
+        if node.kind == "CurrentRow":
+            return 0
+        if order is None:
+            return self._number(node, scope)
+        length, zone = _length(node), self._readings.zone
+        is_long = isinstance(length, dt.timedelta) and abs(length) >= dt.timedelta(days=1)
+        if is_long and order.kind == "timestamp" and zone not in UTC_NAMES:
+            raise ExpressionError(f"days have 24 hours here, and the session's zone is {zone}")
+        return in_units(length, order, is_start=is_start)
+
+
+def _length(node: SparkNode) -> Length:
+    """Return a bound of a range: a number, or an interval of days and less; raises ExpressionError."""
+    type_, value = node.text("dataType"), node.text("value")
+    if node.kind == "UnaryMinus":
+        return -_length(node.children[0])
+    if node.kind == "Cast":  # of a number, to the type of the order
+        length, scale = _length(node.children[0]), type_.rstrip(")").rpartition(",")[2]
+        if isinstance(length, dt.timedelta):
+            return length
+        if not scale.isdigit():
+            return Decimal(int(length))
+        return length.quantize(Decimal(1).scaleb(-int(scale)), ROUND_HALF_UP)
+    is_interval = type_.startswith("interval ")
+    if node.kind == "Literal" and is_interval and "year" not in type_ and "month" not in type_:
+        return dt.timedelta(microseconds=int(value))
+    if node.kind != "Literal" or is_interval or not value.replace(".", "", 1).isdigit():
+        raise ExpressionError("takes a number, or an interval of days and less, as the bound of a range")
+    return Decimal(value)
 
 
 def _windowed_type(kind: str, type_: ColumnType) -> ColumnType:

@@ -104,7 +104,7 @@ def _later_by_months(node: SparkNode, reads: Reads) -> Value:
 
 def _later_by_micros(node: SparkNode, reads: Reads) -> Value:
     micros, zone = _interval(node.children[1], "micros"), node.text("timeZoneId")
-    if zone not in UTC_NAMES and micros % _MICROS_OF_DAY == 0:
+    if zone not in UTC_NAMES and abs(micros) >= _MICROS_OF_DAY:
         raise ExpressionError(f"days have 24 hours here, and the session's zone is {zone}")
     return computed(lambda t: t + micros, as_type(reads(node.children[0]), timestamp))
 

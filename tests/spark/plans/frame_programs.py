@@ -451,6 +451,16 @@ def near_salaries(employees: DataFrame) -> DataFrame:
     return employees.select("name", F.sum("bonus").over(near).alias("s"), F.max("salary").over(near))
 
 
+def ranges_of_times_and_decimals(orders: DataFrame) -> DataFrame:
+    over = "sum(quantity) OVER (PARTITION BY product ORDER BY {} RANGE BETWEEN {} PRECEDING AND CURRENT ROW)"
+    return orders.select(
+        "id", F.expr(over.format("day", "INTERVAL 2 DAYS")).alias("by_days"),
+        F.expr(over.format("day", "40")).alias("by_number"), F.expr(over.format("price", "1")).alias("whole"),
+        F.expr(over.format("price", "12.5")).alias("parts"),
+        F.expr(over.format("at", "INTERVAL '1 02:30' DAY TO MINUTE")).alias("by_times"),
+    )  # fmt: skip
+
+
 def of_two_tables_by_name(likes: DataFrame, employees: DataFrame) -> DataFrame:
     others = employees.select(col("salary").alias("a"), "name")
     return likes.select("a").unionByName(others, allowMissingColumns=True)
@@ -470,5 +480,6 @@ PROGRAMS: dict[str, Callable[..., DataFrame]] = {  # type: ignore[explicit-any] 
         two_aggregations, recursion,
         with_and_values, lateral, grouping_sets, not_in, read_twice, fields_changed, maps, hashes, shares,
         full_join_by_two_names, left_join_by_a_range, near_salaries, of_two_tables_by_name,
+        ranges_of_times_and_decimals,
     )
 }  # fmt: skip

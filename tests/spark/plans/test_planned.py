@@ -160,6 +160,28 @@ def test_parts_that_json_leaves_out_are_read(spark: SparkSession, orders: DataFr
     assert rows == [(1, 7, None), (2, None, 10.0)]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT timestamp_seconds(id) + INTERVAL 25 HOURS AS t FROM orders",
+        "SELECT sum(cents) OVER (ORDER BY timestamp_seconds(id) RANGE BETWEEN INTERVAL 25 HOURS PRECEDING "
+        "AND CURRENT ROW) AS s FROM orders",
+    ],
+)
+def test_days_are_refused_in_a_zone_whose_days_differ(
+    spark: SparkSession, orders: DataFrame, text: str
+) -> None:
+    """Spark adds a day of the zone, and an hour."""
+    before = str(spark.conf.get("spark.sql.session.timeZone"))
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        with pytest.raises(TimelyError, match="days have 24 hours here, and the session's zone is America"):
+            read_alone(text, orders)
+        read_alone(text.replace("25 HOURS", "23 HOURS"), orders)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
 def test_other_rules_than_ansi_are_refused(spark: SparkSession, orders: DataFrame) -> None:
     spark.conf.set("spark.sql.ansi.enabled", "false")
     try:

@@ -34,12 +34,13 @@ from .stand_ins import NO_ROWS, stand_in, under_names
 
 __all__ = ["PlannedQuery", "query_of_frames"]
 
+_ZONE: Final = "spark.sql.session.timeZone"
 _COLLECTION: Final = "differential.relational.spark_plans.plan_door:collection_of_plan"
 _OF_SPARK: Final = re.compile(r"[/\\](pyspark|py4j)[/\\]")
 _ANSI: Final = "spark.sql.ansi.enabled"
 _UTC: Final = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00", "Etc/GMT")
 _Made: TypeAlias = Callable[
-    [list[Fields], Mapping[str, object], tuple[str, int], Callable[[str], str]], object
+    [list[Fields], Mapping[str, object], tuple[str, int], Callable[[str], str], str], object
 ]
 """The function of `differential`, which this package does not import."""
 
@@ -79,11 +80,12 @@ def query_of_frames(
         java = {name: java_plan(each) for name, each in answers.items()}
         plans = {name: source.nodes(each) for name, each in java.items()}
     make = cast("_Made", load_function(_COLLECTION, "what plans become"))
+    zone = str(spark.conf.get(_ZONE))
     place = f"{site.file}:{site.line}" if site.line else site.file
 
     def collections_of(**collections: object) -> object:
         built = {
-            name: make(plan, collections, site, partial(place_of, java[name], default=place))
+            name: make(plan, collections, site, partial(place_of, java[name], default=place), zone)
             for name, plan in plans.items()
         }
         if isinstance(answer, DataFrame):
@@ -96,13 +98,13 @@ def query_of_frames(
 
 def _check_zone(spark: SparkSession, fields: Mapping[str, T.StructType]) -> None:
     """Raise MisuseError for times without a zone in a session of another zone than UTC."""
-    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    zone = str(spark.conf.get(_ZONE))
     for name, columns in fields.items():
         for field in columns.fields:
             if isinstance(field.dataType, T.TimestampNTZType) and zone not in _UTC:
                 raise MisuseError(
                     f"input {name!r}: column {field.name!r} is a time without a zone, which is read as UTC, "
-                    f"and spark.sql.session.timeZone is {zone}: cast it to timestamp, or set the zone to UTC"
+                    f"and {_ZONE} is {zone}: cast it to timestamp, or set the zone to UTC"
                 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Final, NamedTuple
@@ -12,11 +13,13 @@ from ....columns.column_types import ColumnType, floating, integer, list_type
 from ....columns.schema import Column, Schema
 from ....errors import ExpressionError
 from ....expressions.expression import Expr, LiteralValue, col, lit, when
+from ....expressions.orders import Length, in_units
 from ....operators.reducing.window_parts import Frame
 from ...algebra.attributes import Attribute
 from ...algebra.relations import AggregateCall, SortKey
 from ...lowering.groups import aggregate_of
 from ..texts import SqlText, children_of
+from .types import interval_of
 from .values import Value, as_type, computed, met
 
 __all__ = [
@@ -33,6 +36,9 @@ __all__ = [
 ]
 
 _Read = Callable[[exp.Expression], Value]
+
+_RANGED: Final = ("int", "decimal", "timestamp", "date")
+"""Types of orders to which the bounds of a range can be added."""
 
 AGGREGATES: Final[Mapping[type[exp.Expression], str]] = {
     exp.Count: "count",
@@ -306,14 +312,15 @@ def _number(text: SqlText, node: exp.Expression, value: Value, least: int | None
     return number
 
 
-def frame_of(text: SqlText, spec: exp.Expression | None) -> Frame | None:
-    """Return the frame of a window; None if it has none."""
+def frame_of(text: SqlText, spec: exp.Expression | None, order: Sequence[Value]) -> Frame | None:
+    """Return the frame of a window in that order; None if it has none."""
     if spec is None:
         return None
     text.parts_of(spec, "kind", "start", "start_side", "end", "end_side")
     unit = str(spec.args.get("kind") or "").lower()
-    start = _bound(text, spec, "start")
-    end = _bound(text, spec, "end") if spec.args.get("end") is not None else 0
+    by = order[0].type if unit == "range" and len(order) == 1 and order[0].type.kind in _RANGED else None
+    start = _bound(text, spec, "start", by)
+    end = _bound(text, spec, "end", by) if spec.args.get("end") is not None else 0
     sides = [str(spec.args.get(f"{name}_side") or "").lower() for name in ("start", "end")]
     current = [str(spec.args.get(name)).upper() == "CURRENT ROW" for name in ("start", "end")]
     if (sides[0] == "following" and (sides[1] == "preceding" or current[1])) or (
@@ -325,16 +332,34 @@ def frame_of(text: SqlText, spec: exp.Expression | None) -> Frame | None:
     return Frame("range" if unit == "range" else "groups", start, end)
 
 
-def _bound(text: SqlText, spec: exp.Expression, name: str) -> int | None:
+def _bound(text: SqlText, spec: exp.Expression, name: str, by: ColumnType | None) -> int | None:
     bound, side = spec.args.get(name), str(spec.args.get(f"{name}_side") or "").lower()
     if isinstance(bound, str):
         if bound.upper() == "CURRENT ROW":
             return 0
         if (name, side) in (("start", "preceding"), ("end", "following")):
             return None
-    if isinstance(bound, exp.Literal) and not bound.args.get("is_string") and str(bound.this).isdigit():
-        return -int(bound.this) if side == "preceding" else int(bound.this)
-    raise text.error(spec, "the bounds of a frame are whole numbers, CURRENT ROW or UNBOUNDED")
+    sign = -1 if side == "preceding" else 1
+    length: Length | None = None
+    if isinstance(bound, exp.Interval):
+        interval = interval_of(text, bound)
+        if interval.months:
+            raise text.error(spec, f"{text.written(bound)}: months differ in length; write days")
+        length = sign * dt.timedelta(microseconds=interval.micros)
+    elif isinstance(bound, exp.Literal) and not bound.args.get("is_string"):
+        if by is None and str(bound.this).isdigit():
+            return sign * int(bound.this)
+        length = sign * Decimal(str(bound.this))
+    if length is None or by is None:
+        raise text.error(
+            spec,
+            "the bounds of a frame are whole numbers, CURRENT ROW or UNBOUNDED; those of a RANGE over one "
+            "column are numbers or intervals",
+        )
+    try:
+        return in_units(length, by, is_start=name == "start")
+    except ExpressionError as error:
+        raise text.error(spec, str(error)) from None
 
 
 def check_range(text: SqlText, node: exp.Expression, frame: Frame | None, order: Sequence[Value]) -> None:
@@ -342,7 +367,7 @@ def check_range(text: SqlText, node: exp.Expression, frame: Frame | None, order:
     if frame is None or frame.unit != "range" or not (frame.start or frame.stop):
         return
     types = [each.type for each in order]
-    if len(types) != 1 or types[0].kind not in ("int", "decimal", "timestamp", "date") or types[0].is_wide:
+    if len(types) != 1 or types[0].kind not in _RANGED or types[0].is_wide:
         raise text.error(
             node,
             f"{text.written(node)}: RANGE with bounds needs ORDER BY one column of whole numbers, decimals "

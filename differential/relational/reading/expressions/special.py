@@ -296,7 +296,7 @@ class SpecialReader:
         ordered = [] if by is None else children_of(by, "expressions")
         values = [self.expressions.read(each.this, inside) for each in ordered]
         order = tuple(self.sort_key(each, value) for each, value in zip(ordered, values, strict=True))
-        frame = frame_of(self._text, spec.args.get("spec"))
+        frame = frame_of(self._text, spec.args.get("spec"), values)
         check_range(self._text, node, frame, values)
         return keys, order, frame
 
