@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from dataflows import collatz, frozen, settle, word_count
 
-from progress.errors import InternalError, MisuseError
+from progress.errors import MisuseError
 from progress.times.timestamp import Timestamp
 from progress.tracking.broadcast import Broadcaster
 from progress.tracking.count_changes import CountChanges
@@ -34,6 +34,7 @@ from timely.running.stages.vertex_runner import VertexRunner
 from timely.running.turns import Turns
 from timely.wire.batch import Records
 from timely.wire.transport.memory import MemoryNetwork
+from timely.worker.server import Server
 
 NOT_COMPARED = {
     # who it is, how it was built, and where it is
@@ -273,11 +274,14 @@ def test_forked_workers_that_are_alike_become_alike_by_the_same_action(seed: int
     assert again > 20, "there is something to compare"
 
 
-def test_forked_workers_belong_to_no_server() -> None:
+def test_forked_workers_have_a_server_of_their_own() -> None:
     worker = Worker()
-    worker.on_control = lambda peer, payload: None
-    with pytest.raises(InternalError, match="belongs to a server"):
-        worker.fork(None)
+    server = Server(worker)
+    copied = worker.fork(None)
+    other = getattr(copied.on_control, "__self__", None)
+    assert isinstance(other, Server) and other is not server
+    assert other._worker is copied and other.installations is not server.installations
+    assert comparable(copied) == comparable(worker)
 
 
 # nothing_
