@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from itertools import count
 from typing import ClassVar
 
 import pyarrow as pa
@@ -78,7 +77,7 @@ class RouterVertex(Vertex):
         self._complete = 0  # changes of epochs before this one are known
         self._changes: dict[int, list[tuple[int, int]]] = {}
         self._waiting: list[tuple[int, int, int, Batch]] = []  # a heap: latest epoch, order of arrival, word
-        self._numbers = count()
+        self._arrived = 0
 
     def on_start(self) -> None:
         """Begin with the default routing."""
@@ -98,7 +97,8 @@ class RouterVertex(Vertex):
                 self.send(0, batch, word)
             else:
                 self.hold_word(word)
-                heapq.heappush(self._waiting, (epoch, next(self._numbers), word, batch))
+                self._arrived += 1
+                heapq.heappush(self._waiting, (epoch, self._arrived, word, batch))
 
     def on_frontier(self) -> None:
         """Take over the changes of complete epochs, and send the rows that waited for them."""
@@ -120,6 +120,11 @@ class RouterVertex(Vertex):
         ]
         # Now, not later: the rows for which the anchor moved may come before any other call.
         self._use(self._with_complete(self.routing.rebased(by)))
+
+    def compared(self) -> object:
+        """Return what is known and what waits: of its batches the order, and not how many came before."""
+        waiting = [(epoch, word, batch) for epoch, _, word, batch in sorted(self._waiting)]
+        return self.routing, self._versions_before, self._complete, self._changes, waiting
 
     def symbols(self, mark: Mark) -> None:
         """Show the words of rows that wait for the routing of their epoch."""

@@ -97,6 +97,10 @@ class Routing:
         starts[1:] = by.words(starts[1:])
         return Routing(self.workers, starts, later.owners)
 
+    def compared(self) -> object:
+        """Return all that decides what it will do: the lists follow from it."""
+        return self.workers, self.starts, self.owners
+
     @cached_property
     def _lists(self) -> list[list[int]]:
         lists: list[list[int]] = self.owners.tolist()

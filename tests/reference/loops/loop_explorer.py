@@ -26,7 +26,7 @@ from timely.operators.inputs.handle import InputHandle
 from timely.running.checking.explorer import Explorer
 from timely.running.checking.reached import Client, Message, Reached
 from timely.running.instance import Instance
-from timely.running.progress_messages import CreditHeader, DataHeader, ProgressHeader
+from timely.running.progress_messages import DataHeader, Header
 
 __all__ = ["LoopExplorer", "TableClient"]
 
@@ -52,22 +52,29 @@ class LoopExplorer(Explorer):
     def _inside_worker(self, instance: Instance) -> tuple[Hashable, ...]:
         return loops_of(instance)
 
-    def _inside_message(
-        self, header: DataHeader | CreditHeader | ProgressHeader, frames: list[memoryview], source: int
-    ) -> tuple[Hashable, ...]:
-        if not isinstance(header, DataHeader) or header.connector < len(self._frozen.connectors):
+    def _inside_message(self, header: Header, frames: list[memoryview], source: int) -> tuple[Hashable, ...]:
+        if not isinstance(header, DataHeader):
             return ()
-        return (round_in(header, frames[1:], source, self._frozen.layout.shifts[0]),)
+        frozen = self._flows[header.dataflow].frozen
+        if header.connector < len(frozen.connectors):
+            return ()
+        return (round_in(header, frames[1:], source, frozen.layout.shifts[0]),)
 
-    def _failures_inside(self, state: Reached, earliest: Sequence[Pointstamp]) -> Iterator[Failure]:
-        loops = [[each for each in local.inside if isinstance(each, LoopState)] for local in state.workers]
+    def _failures_inside(
+        self, state: Reached, number: int, earliest: Sequence[Pointstamp]
+    ) -> Iterator[Failure]:
+        loops = [
+            [each for each in local.seen[number].inside if isinstance(each, LoopState)]
+            for local in state.workers
+        ]
         everyone = range(self._size)
         arriving = [
-            [message for p in everyone for message in state.wires[p * self._size + q]] for q in everyone
+            [one for p in everyone for one in state.wires[p * self._size + q] if one.dataflow == number]
+            for q in everyone
         ]
         yield from failures_of_loops(loops, list(map(_rounds_in, arriving)))
         for local in state.workers:
-            yield from rows_into_closed(local.instance, earliest, self._order)
+            yield from rows_into_closed(local.worker.instance(number), earliest, self._flows[number].order)
 
 
 def _rounds_in(messages: Iterable[Message]) -> list[RoundSight]:

@@ -40,6 +40,8 @@ all states *of workers* are visited, and all ends, and whatever a worker can see
 what it checks by `--check-progress`, which is switched on. What takes a look at all workers at once is looked
 at only in those states that are visited. `test_explored_loops.py` compares both on a small scenario.
 
+Several dataflows may run on the same workers (`beside`): each is judged by itself, until it ends anywhere.
+
 Loops are not compiled here. A subclass that lets them be looks into them as well: it overrides
 `_inside_worker`, `_inside_message` and `_failures_inside`.
 """
@@ -47,7 +49,7 @@ Loops are not compiled here. A subclass that lets them be looks into them as wel
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import ClassVar, Final
 
@@ -58,18 +60,32 @@ from progress.errors import MisuseError
 from progress.graph.pointstamp_order import Pointstamp, PointstampOrder
 
 from ...building.dataflow import Dataflow
-from ...building.freeze import FrozenDataflow
 from ..core import Worker
 from ..instance import Instance
-from ..progress_messages import CreditHeader, DataHeader, ProgressHeader, read_header
+from ..progress_messages import DataHeader, Header, ProgressHeader, read_header
 from ..sending.telling import Telling
 from ..stages.compiled_loop import CompiledLoopRunner
 from .actions import Action, Activate, Receive
 from .comparable import comparable
 from .loops import count_of_hold
 from .monitor import believed_by, frontiers_of, under_way, untold
-from .reached import Act, Doing, Door, Explorable, Explored, Local, Message, Move, Reached, Wire, WorkOff
-from .snapshot import counted, owned, view
+from .reached import (
+    Act,
+    Client,
+    Doing,
+    Door,
+    Explorable,
+    Explored,
+    Judged,
+    Local,
+    Message,
+    Move,
+    Reached,
+    Seen,
+    Wire,
+    WorkOff,
+)
+from .snapshot import counted, first_epochs, owned, view
 
 __all__ = ["Explorer"]
 
@@ -81,7 +97,8 @@ _ACTIONS_MAX: Final = 1_000
 class Explorer:
     """Explores what it is given: `run` returns how much there was, or raises `Counterexample`.
 
-    More states than `states_max` are an error.
+    More states than `states_max` are an error. With `enough` it ends once it has visited so many, the nearest
+    to the first.
     """
 
     compiles_loops: ClassVar[bool] = False
@@ -93,6 +110,7 @@ class Explorer:
         states_max: int = 200_000,
         reduced: bool = False,
         whole: bool = False,
+        enough: int = 0,
     ) -> None:
         self.explored = Explored()
         self._scenario = scenario
@@ -100,15 +118,20 @@ class Explorer:
         self._states_max = states_max
         self._reduced = reduced
         self._whole = whole
+        self._enough = enough
         self._leads_to: dict[Reached, list[Reached]] = {}
         self._size = len(scenario.clients)
         self._locals: dict[Hashable, Local] = {}
         self._messages: dict[Hashable, Message] = {}
         self._after: dict[Hashable, tuple[Local, tuple[tuple[int, Message], ...]]] = {}
         self._numbers: dict[Hashable, int] = {}
+        self._flows: dict[int, Judged] = {}
         self._sight_numbers: dict[Hashable, int] = {}
         self._sights: list[ProtocolState] = []
+        self._together: dict[int, dict[int, int]] = {}
+        """By dataflow: the number of a state in `_sights`."""
         self._sight_of: dict[Reached, int] = {}
+        """The number of each state in `_together`."""
         self._judged_pairs: set[Hashable] = set()
         self._to_do: list[list[Act]] = []
         self._to_do_numbers: dict[tuple[int, ...], int] = {}
@@ -125,19 +148,23 @@ class Explorer:
             )
             for index in range(self._size)
         ]
+        self._shared: list[object] = []
+        self._are_shared: set[int] = set()
         for worker in workers:
-            flow = Dataflow("explored")
-            scenario.build(flow)
-            worker.install(flow.freeze())
-        self._frozen: FrozenDataflow = workers[0].instance().frozen
-        self._order = PointstampOrder(self._frozen.graph)
-        self._shared = [part for worker in workers for part in worker.instance().shared()]
+            self._install(worker)
         wires: tuple[Wire, ...] = ((),) * (self._size * self._size)
         locals_ = tuple(map(self._local, workers))
         self._starts = [
             Reached(locals_, wires, tuple(map(self._still_to_do, clients)))
             for clients in (scenario.clients, *scenario.or_clients)
         ]
+
+    def _install(self, worker: Worker) -> None:
+        """Let the dataflows begin on a worker."""
+        for build in (self._scenario.build, *self._scenario.beside):
+            flow = Dataflow("explored")
+            build(flow)
+            worker.install(flow.freeze())
 
     # -- going from state to state --
 
@@ -151,6 +178,9 @@ class Explorer:
                 waiting.append(start)
         while waiting:
             state = waiting.popleft()
+            if 0 < self._enough <= self.explored.states:
+                waiting.append(state)
+                break
             moves = self._moves(state)
             if not moves:
                 self._judge_end(state)
@@ -162,7 +192,7 @@ class Explorer:
                     waiting.append(after)
                 if self._reduced:
                     self._leads_to.setdefault(state, []).append(after)
-        if self._reduced:
+        if self._reduced and not waiting:
             self._check_no_circle()
         self.explored.worker_states = len(self._locals)
         return self.explored
@@ -265,8 +295,9 @@ class Explorer:
             worker = self._fork(local, door)
             self._do(worker, doing)
             _count_anew(worker)
+            acted = self._local(worker)
             sent = tuple((peer, self._message(frames, worker.index)) for peer, frames in door.sent)
-            self._after[key] = self._local(worker), sent
+            self._after[key] = acted, sent
         return self._after[key]
 
     def _fork(self, local: Local, door: Door) -> Worker:
@@ -280,7 +311,7 @@ class Explorer:
         elif isinstance(doing, WorkOff):
             self._work_off(worker)
         else:
-            doing.act(worker.instance())
+            doing.act(worker.instance(doing.dataflow if isinstance(doing, Client) else 0))
 
     def _work_off(self, worker: Worker) -> None:
         for _ in range(_ACTIONS_MAX):
@@ -292,42 +323,72 @@ class Explorer:
         raise AssertionError(f"after {_ACTIONS_MAX:,} actions it has not come to rest")
 
     def _local(self, worker: Worker) -> Local:
-        key = worker.index, comparable(worker, self._shared)
+        for number, instance in worker.instances.items():
+            if number not in self._flows:
+                self._flows[number] = self._begin(instance)
+        for instance in self._instances(worker):
+            if id(instance.frozen) not in self._are_shared:
+                self._are_shared.add(id(instance.frozen))
+                self._shared += instance.shared()
+        key = worker.index, comparable(self._compared(worker), self._shared)
         if key not in self._locals:
-            instance = worker.instance()
-            frontiers = list(map(sorted, frontiers_of(instance)))
-            caps, temp, glob = owned(instance), untold(instance), view(instance)
-            held: list[Counts] = [] if worker.telling is None else [worker.telling.held_at(0)]
-            inside = self._inside_worker(instance)
-            told = _frozen(temp), tuple(map(_frozen, held))
-            sight = self._number((_frozen(caps), *told, _frozen(glob), str(frontiers), inside))
-            self._locals[key] = Local(
-                worker, worker.enabled(), caps, temp, held, glob, frontiers, inside, sight
-            )
+            self._locals[key] = self._look(worker)
         return self._locals[key]
 
+    def _instances(self, worker: Worker) -> list[Instance]:
+        """All dataflows of a worker that are copied with it."""
+        return list(worker.instances.values())
+
+    def _compared(self, worker: Worker) -> object:
+        """All that decides what a worker will do."""
+        return worker
+
+    def _begin(self, instance: Instance) -> Judged:
+        frozen, epoch = instance.frozen, instance.first_epoch
+        first: list[Counts] = [counted(first_epochs(frozen, worker, epoch)) for worker in range(self._size)]
+        return Judged(frozen, PointstampOrder(frozen.graph), first)
+
+    def _look(self, worker: Worker) -> Local:
+        """What predicates see of a worker."""
+        seen: dict[int, Seen] = {}
+        sights: dict[int, int] = {}
+        early: dict[int, list[tuple[int, Message]]] = {}
+        for number, instance in worker.instances.items():
+            frontiers = list(map(sorted, frontiers_of(instance)))
+            caps, temp, glob = owned(instance), untold(instance), view(instance)
+            held: list[Counts] = [] if worker.telling is None else [worker.telling.held_at(number)]
+            inside = self._inside_worker(instance)
+            told = _frozen(temp), tuple(map(_frozen, held))
+            sights[number] = self._number((_frozen(caps), *told, _frozen(glob), str(frontiers), inside))
+            seen[number] = Seen(caps, temp, held, glob, frontiers, inside)
+        for number in self._flows:
+            if number not in seen and (waiting := worker.early(number)):
+                early[number] = [(peer, self._message(frames, peer)) for peer, frames in waiting]
+                sights[number] = self._number(tuple((peer, one.sight) for peer, one in early[number]))
+        return Local(worker, worker.enabled(), seen, early, sights)
+
     def _message(self, frames: list[memoryview], source: int) -> Message:
-        payload, data = under_way([frames], source, 0, self._frozen)
         header = read_header(frames[0], source)
+        is_of_one = isinstance(header, ProgressHeader | DataHeader)
+        number = header.dataflow if isinstance(header, ProgressHeader | DataHeader) else -1
+        payload, data = (
+            under_way([frames], source, number, self._flows[number].frozen) if is_of_one else ([], [])
+        )
         key: Hashable = tuple(map(bytes, frames))
         if isinstance(header, ProgressHeader):
             # Two payloads that tell the same in another order are the same.
-            key = (source, _frozen(payload[0]), *map(bytes, frames[2:]))
-        else:
-            assert isinstance(header, DataHeader | CreditHeader)
+            key = (source, number, _frozen(payload[0]), *map(bytes, frames[2:]))
         if key not in self._messages:
             inside = self._inside_message(header, frames, source)
             sight = self._number((tuple(map(_frozen, payload)), tuple(data), inside))
-            self._messages[key] = Message(frames, payload, data, sight, inside)
+            self._messages[key] = Message(frames, number, payload, data, sight, inside)
         return self._messages[key]
 
     def _inside_worker(self, instance: Instance) -> tuple[Hashable, ...]:
         """What a subclass judges of a worker besides."""
         return ()
 
-    def _inside_message(
-        self, header: DataHeader | CreditHeader | ProgressHeader, frames: list[memoryview], source: int
-    ) -> tuple[Hashable, ...]:
+    def _inside_message(self, header: Header, frames: list[memoryview], source: int) -> tuple[Hashable, ...]:
         """What a subclass judges of a message besides."""
         return ()
 
@@ -337,27 +398,47 @@ class Explorer:
         """The same for what is equal."""
         return self._numbers.setdefault(key, len(self._numbers))
 
-    def _protocol_state(self, state: Reached) -> ProtocolState:
-        data = [point for wire in state.wires for message in wire for point in message.data]
-        caps = [local.caps for local in state.workers]
+    def _protocol_state(self, state: Reached, number: int) -> ProtocolState:
+        """What is so of a dataflow. Where it has not begun, a worker has done nothing, and heard nothing."""
+        everyone, flow = range(self._size), self._flows[number]
+        arriving = {
+            (p, q): [
+                *(one for peer, one in state.workers[q].early.get(number, ()) if peer == p),
+                *(one for one in state.wires[p * self._size + q] if one.dataflow == number),
+            ]
+            for p in everyone
+            for q in everyone
+        }
+        nothing = Seen({}, {}, [], total(*flow.first), [], ())
+        seen = [local.seen.get(number, nothing) for local in state.workers]
+        caps = [first if one is nothing else one.caps for first, one in zip(flow.first, seen, strict=True)]
+        data = [point for messages in arriving.values() for message in messages for point in message.data]
         records = total(*caps, counted(data))
-        everyone = range(self._size)
+        begun = next(local.worker for local in state.workers if number in local.seen)
         return ProtocolState(
             nrec=records,
             records=records,
             caps=caps,
-            temp=[local.temp for local in state.workers],
-            glob=[local.glob for local in state.workers],
+            temp=[one.temp for one in seen],
+            glob=[one.glob for one in seen],
             msg={
                 (p, q): [
-                    *(one for message in state.wires[p * self._size + q] for one in message.payload),
-                    *(one for one in state.workers[p].held if one and p != q),
+                    *(one for message in messages for one in message.payload),
+                    *(one for one in seen[p].held if one and p != q),
                 ]
-                for p in everyone
-                for q in everyone
+                for (p, q), messages in arriving.items()
             },
-            hold=count_of_hold(state.workers[0].instance),
+            hold=count_of_hold(begun.instance(number)),
         )
+
+    def _judged(self, state: Reached) -> Iterator[int]:
+        """The dataflows that have begun somewhere, and have not ended anywhere: of those that have, nobody
+        tells anything any more.
+        """
+        for number in self._flows:
+            is_over = any(number in local.worker.ended for local in state.workers)
+            if not is_over and any(number in local.seen for local in state.workers):
+                yield number
 
     def _judge(self, state: Reached) -> None:
         self.explored.states += 1
@@ -366,32 +447,48 @@ class Explorer:
                 f"there are more than {self._states_max:,} states, and nothing is wrong in those that were "
                 "visited. Take fewer acts or workers, explore in the order of steps, or allow more states"
             )
-        key = (
-            tuple(local.sight for local in state.workers),
-            tuple(tuple(message.sight for message in wire) for wire in state.wires),
-        )
-        number = self._sight_of[state] = self._sight_numbers.setdefault(key, len(self._sights))
-        if number < len(self._sights):
-            return
-        sight = self._protocol_state(state)
-        self._sights.append(sight)
-        is_alone = self._scenario.per_host > 1
-        failing = alone(sight, self._order) if is_alone else failures(sight, self._order)
-        earliest = self._order.minimal(t for t, count in sight.records.items() if count > 0)
-        for label, where, points in chain(failing, self._failures_inside(state, earliest)):
-            self._fail(state, f"{label} {where}", points)
-        for who, local in enumerate(state.workers):
-            believed = self._order.minimal(believed_by(local.instance, local.glob))
-            for number, port in enumerate(local.instance.tracker.watched):
-                where = f"at worker {who}, port {number}, whose frontier is {local.frontiers[number]}"
-                if local.frontiers[number] != frontier_of(believed, port, self._order):
-                    self._fail(state, f"C4 {where}", [])
-                points = unheld(earliest, port, local.frontiers[number], self._order)
-                if points:
-                    self._fail(state, f"E2 {where}", points)
+        together: dict[int, int] = {}
+        for number in self._judged(state):
+            key = (
+                number,
+                tuple((number in local.seen, local.sights.get(number)) for local in state.workers),
+                tuple(tuple(one.sight for one in wire if one.dataflow == number) for wire in state.wires),
+            )
+            together[number] = self._sight_numbers.setdefault(key, len(self._sights))
+            if together[number] == len(self._sights):
+                self._sights.append(self._protocol_state(state, number))
+                self._judge_flow(state, number, self._sights[-1])
+        known = self._number(("together", tuple(together.items())))
+        if known not in self._together:
+            self._together[known] = together
+        self._sight_of[state] = known
 
-    def _failures_inside(self, state: Reached, earliest: Sequence[Pointstamp]) -> Iterable[Failure]:
-        """What a subclass finds wrong; `earliest` are the minimal points that are outstanding anywhere."""
+    def _judge_flow(self, state: Reached, number: int, sight: ProtocolState) -> None:
+        order = self._flows[number].order
+        is_alone = self._scenario.per_host > 1
+        failing = alone(sight, order) if is_alone else failures(sight, order)
+        earliest = order.minimal(t for t, count in sight.records.items() if count > 0)
+        for label, where, points in chain(failing, self._failures_inside(state, number, earliest)):
+            self._fail(state, f"{label} {where}", points, number=number)
+        for who, local in enumerate(state.workers):
+            if number not in local.seen:
+                continue
+            seen, instance = local.seen[number], local.worker.instance(number)
+            believed = order.minimal(believed_by(instance, seen.glob))
+            for index, port in enumerate(instance.tracker.watched):
+                where = f"at worker {who}, port {index}, whose frontier is {seen.frontiers[index]}"
+                if seen.frontiers[index] != frontier_of(believed, port, order):
+                    self._fail(state, f"C4 {where}", [], number=number)
+                points = unheld(earliest, port, seen.frontiers[index], order)
+                if points:
+                    self._fail(state, f"E2 {where}", points, number=number)
+
+    def _failures_inside(
+        self, state: Reached, number: int, earliest: Sequence[Pointstamp]
+    ) -> Iterable[Failure]:
+        """What a subclass finds wrong with a dataflow; `earliest` are the minimal points that are outstanding
+        anywhere.
+        """
         return ()
 
     def _judge_pair(self, before: Reached, after: Reached, move: Move) -> None:
@@ -400,57 +497,78 @@ class Explorer:
         if pair in self._judged_pairs:
             return
         self._judged_pairs.add(pair)
-        earlier, later = self._sights[pair[0]], self._sights[pair[1]]
-        for label, where, points in failures_between(earlier, later, self._order):
-            self._fail(before, f"{label} {where}", points, move)
-        if acting is not None:
+        sooner, later = self._together[pair[0]], self._together[pair[1]]
+        for number in sooner.keys() & later.keys():
+            if sooner[number] != later[number]:
+                pairs = self._sights[sooner[number]], self._sights[later[number]]
+                self._judge_change(before, move, number, *pairs)
+
+    def _judge_change(
+        self, before: Reached, move: Move, number: int, earlier: ProtocolState, later: ProtocolState
+    ) -> None:
+        flow = self._flows[number]
+        for label, where, points in failures_between(earlier, later, flow.order):
+            self._fail(before, f"{label} {where}", points, move, number)
+        if isinstance(move[1], Activate | WorkOff):
+            acting = move[0]
             fresh = {t: count - earlier.records.get(t, 0) for t, count in later.records.items()}
-            stages, caps, hold = len(self._frozen.stages), earlier.caps[acting], earlier.hold
+            stages, caps, hold = len(flow.frozen.stages), earlier.caps[acting], earlier.hold
             points = unearned(
-                fresh, caps, lambda t: t[0] >= stages and not 0 < hold <= caps.get(t, 0), self._order
+                fresh, caps, lambda t: t[0] >= stages and not 0 < hold <= caps.get(t, 0), flow.order
             )
             if points:
-                self._fail(before, f"B0 at worker {acting}", points, move)
+                self._fail(before, f"B0 at worker {acting}", points, move, number)
 
     def _judge_notifications(self, state: Reached, move: Move) -> None:
         """Compare with the truth; a worker knows a part of it."""
         who, doing = move
         if not isinstance(doing, Activate):
             return
-        instance = state.workers[who].instance
+        number = doing.dataflow
+        instance = state.workers[who].worker.instance(number)
         runner = instance.turns.actors[doing.stage]
-        if isinstance(runner, CompiledLoopRunner) or not runner.due:
+        together = self._together[self._sight_of[state]]
+        if isinstance(runner, CompiledLoopRunner) or not runner.due or number not in together:
             return
-        sight = self._sights[self._sight_of[state]]
+        sight, order = self._sights[together[number]], self._flows[number].order
         shape = runner.code.shape
         for time in map(runner.code.unpack, runner.due):
             for port in runner.ports:
                 images = (
                     (point, image)
                     for point in sight.records
-                    for image in self._order.images(point, instance.tracker.watched[port])
+                    for image in order.images(point, instance.tracker.watched[port])
                 )
                 points = [point for point, image in images if shape.less_equal(image, time)]
                 if points:
-                    self._fail(state, f"due: {runner.title()} is notified of {time}", points, move)
+                    what = f"due: {runner.title()} is notified of {time}"
+                    self._fail(state, what, points, move, number)
 
     def _judge_end(self, state: Reached) -> None:
         self.explored.ends += 1
-        instances = [local.instance for local in state.workers]
-        for instance in instances:
+        for instance in (one for local in state.workers for one in local.worker.instances.values()):
             if not instance.is_complete():
                 left = [
                     instance.tracker.describe(place, word) for place, word, _, _ in instance.tracker.active()
                 ]
                 self._fail(state, f"nothing can happen, and worker {instance.worker} waits: {left}", [])
+        self._judge_result(state)
+
+    def _judge_result(self, state: Reached) -> None:
+        instances = [one for local in state.workers for one in local.worker.instances.values()]
         result = self._scenario.result(instances)
         if result != self._scenario.expected:
             self._fail(state, f"the result is {result}, and should be {self._scenario.expected}", [])
 
     def _fail(
-        self, state: Reached, what: str, points: Sequence[Pointstamp], move: Move | None = None
+        self,
+        state: Reached,
+        what: str,
+        points: Sequence[Pointstamp],
+        move: Move | None = None,
+        number: int = 0,
     ) -> None:
-        named = f" at {' · '.join(map(self._order.name, points))}" if points else ""
+        named = f" at {' · '.join(map(self._flows[number].order.name, points))}" if points else ""
         raise Counterexample(what + named, self._path(state, move))
 
     def _path(self, state: Reached, move: Move | None) -> list[str]:
@@ -462,7 +580,7 @@ class Explorer:
 
     def _says(self, doing: Doing) -> str:
         if isinstance(doing, Activate):
-            stages = self._frozen.stages
+            stages = self._flows[doing.dataflow].frozen.stages
             name = repr(stages[doing.stage].name) if doing.stage < len(stages) else "a loop"
             return f"{doing}, {name}"
         return str(doing)

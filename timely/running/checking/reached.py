@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 from progress.checking.predicates import Counts
-from progress.graph.pointstamp_order import Pointstamp
+from progress.graph.pointstamp_order import Pointstamp, PointstampOrder
 from progress.times.timestamp import Timestamp
 
 from ...building.dataflow import Dataflow
+from ...building.freeze import FrozenDataflow
 from ...operators.inputs.handle import InputHandle
 from ...wire.batch import Frame
 from ...wire.transport import Lent
@@ -25,10 +26,12 @@ __all__ = [
     "Door",
     "Explorable",
     "Explored",
+    "Judged",
     "Local",
     "Message",
     "Move",
     "Reached",
+    "Seen",
     "Wire",
     "WorkOff",
 ]
@@ -49,6 +52,7 @@ class Client:
     rows: tuple[object, ...] = ()
     is_last: bool = False
     input: str = "records"
+    dataflow: int = 0
 
     def __str__(self) -> str:
         what = f"send {list(self.rows)} and " if self.rows else ""
@@ -74,6 +78,7 @@ class Explorable:
     """What is explored.
 
     build      the dataflow; the same for every worker
+    beside     other dataflows on these workers, which are number 1 and so on
     clients    for each worker what clients do there, in this order
     or_clients other ways in which clients may do it, each of which is explored as well
     result     of all instances, once all is complete, what shall be compared
@@ -91,6 +96,7 @@ class Explorable:
     credit_bytes: int = 0
     or_clients: Sequence[Sequence[Sequence[Act]]] = ()
     per_host: int = 0
+    beside: Sequence[Callable[[Dataflow], object]] = ()
 
 
 @dataclass
@@ -123,10 +129,21 @@ Doing: TypeAlias = Action | WorkOff | Act
 
 
 @dataclass(frozen=True, eq=False)
+class Judged:
+    """A dataflow that is judged, and what each worker owns of it before it has done anything."""
+
+    frozen: FrozenDataflow
+    order: PointstampOrder
+    first: list[Counts]
+
+
+@dataclass(frozen=True, eq=False)
 class Message:
     """Something on a wire; those with the same contents are the same object."""
 
     frames: list[memoryview]
+    dataflow: int
+    """The dataflow that it is for; -1: for none."""
     payload: list[Counts]
     data: list[Pointstamp]
     sight: int
@@ -180,11 +197,9 @@ class Door:
 
 
 @dataclass(frozen=True, eq=False)
-class Local:
-    """One worker in one state, never touched again: a copy of it acts."""
+class Seen:
+    """What predicates see of a dataflow on a worker."""
 
-    worker: Worker
-    enabled: list[Action]
     caps: Counts
     temp: Counts
     held: list[Counts]
@@ -193,12 +208,24 @@ class Local:
     frontiers: list[list[Timestamp]]
     inside: tuple[Hashable, ...]
     """What a subclass of the explorer sees in it."""
-    sight: int
-    """Number of what predicates see of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Local:
+    """One worker in one state, never touched again: a copy of it acts."""
+
+    worker: Worker
+    enabled: list[Action]
+    seen: dict[int, Seen]
+    """By dataflow."""
+    early: dict[int, list[tuple[int, Message]]]
+    """By dataflow that has not begun here: messages that have come, each with the worker that has sent it."""
+    sights: dict[int, int]
+    """By dataflow: the number of what predicates see of it."""
 
     @property
     def instance(self) -> Instance:
-        """The dataflow on this worker."""
+        """The first dataflow on this worker."""
         return self.worker.instance()
 
 
