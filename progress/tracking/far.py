@@ -39,14 +39,9 @@ class FarPointstamps:
         """Return all far pointstamps as (location, word, count), sorted."""
         return sorted((location, word, count) for (location, word), count in self.pointstamps.items())
 
-    def first_epoch(self, least: int | None) -> int | None:
-        """Return by how many epochs the first epoch with an active pointstamp is later than the anchor.
-
-        None if no pointstamp is active. `least` is the least word that the tracker has, or None.
-        """
-        if least is not None and least >= self.stand_in:
-            least = min(word for _, word in self.pointstamps)
-        return None if least is None else least >> self._shift
+    def least_word(self) -> int:
+        """Return the least word of a far pointstamp. Requires: there is one."""
+        return min([word for _, word in self.pointstamps])
 
     def first_epoch_among(self, locations: Container[int]) -> int | None:
         """Return by how many epochs the first far pointstamp at one of `locations` is later than the anchor;
@@ -54,14 +49,6 @@ class FarPointstamps:
         """
         words = [word for location, word in self.pointstamps if location in locations]
         return min(words) >> self._shift if words else None
-
-    def is_wide(self, changes: Iterable[Change]) -> bool:
-        """Return True if a change is one of a far pointstamp."""
-        limit = self._limit
-        for change in changes:
-            if change[1] >= limit:
-                return True
-        return False
 
     def sift(self, changes: Iterable[Change]) -> list[Change]:
         """Take in the changes of far pointstamps; return those for the tracker."""

@@ -283,13 +283,20 @@ class Instance:
         """Apply changes (own ones or another worker's) to the tracker, and wake the vertices that they
         concern.
         """
-        if self.far.is_wide(changes):
-            changes = self.far.sift(changes)
-            # If something far goes on to a later epoch no frontier moves, but a loop may finish more epochs.
-            for loop in self.loops:
-                loop.has_frontier_news = True
-                self.wake(loop)
+        limit = self.far.stand_in
+        for change in changes:
+            if change[1] >= limit:
+                changes = self._sifted(changes)
+                break
         self._tell_tracker(changes)
+
+    def _sifted(self, changes: list[Change]) -> list[Change]:
+        """Take in the changes of far pointstamps; return those for the tracker."""
+        # If something far goes on to a later epoch no frontier moves, but a loop may finish more epochs.
+        for loop in self.loops:
+            loop.has_frontier_news = True
+            self.wake(loop)
+        return self.far.sift(changes)
 
     def _tell_tracker(self, changes: list[Change]) -> None:
         actors = self.turns.actors
@@ -330,8 +337,12 @@ class Instance:
         """Return the first epoch in which anything is outstanding anywhere, in this worker's view;
         `FOREVER` if nothing is.
         """
-        ahead = self.far.first_epoch(self.tracker.least_word())
-        return FOREVER if ahead is None else self.anchor.epoch + ahead
+        least = self.tracker.least_word()
+        if least is None:
+            return FOREVER
+        if least >= self.far.stand_in:
+            least = self.far.least_word()
+        return self.anchor.epoch + (least >> self.frozen.layout.shifts[0])
 
     def open_at_sources(self) -> list[int]:
         """Return the epochs at which something is outstanding at a source, on any worker, in this worker's
