@@ -15,7 +15,7 @@ from typing import TypeAlias, TypeVar, cast
 
 __all__ = ["copied"]
 
-Entries: TypeAlias = dict[object, object]
+_Entries: TypeAlias = dict[object, object]
 _T = TypeVar("_T")
 _ATOMS = frozenset({NoneType, int, float, bool, bytes, str, type, BuiltinFunctionType, FunctionType})
 """Types whose objects never change; copies share them."""
@@ -44,9 +44,9 @@ def _copied(value: object, memo: dict[int, object]) -> object:
         ]
         return items
     if kind is dict:
-        entries: Entries = {}
+        entries: _Entries = {}
         memo[number] = entries
-        _copy_entries(cast("Entries", value), entries, memo)
+        _copy_entries(cast("_Entries", value), entries, memo)
         return entries
     if kind is tuple:
         return _copied_tuple(cast("tuple[object, ...]", value), memo)
@@ -65,16 +65,16 @@ def _copied(value: object, memo: dict[int, object]) -> object:
     slots = _SLOTS[kind] if kind in _SLOTS else _SLOTS.setdefault(kind, _slots(kind))
     if slots is None:
         return copy.deepcopy(value, memo)
-    memo[number] = made = kind.__new__(kind)
+    memo[number] = twin = kind.__new__(kind)
     if kind.__dictoffset__:
-        _copy_entries(cast("Entries", vars(value)), cast("Entries", vars(made)), memo)
+        _copy_entries(cast("_Entries", vars(value)), cast("_Entries", vars(twin)), memo)
     for name in slots:
         if hasattr(value, name):
-            object.__setattr__(made, name, _copied(getattr(value, name), memo))
-    return made
+            object.__setattr__(twin, name, _copied(getattr(value, name), memo))
+    return twin
 
 
-def _copy_entries(source: Entries, target: Entries, memo: dict[int, object]) -> None:
+def _copy_entries(source: _Entries, target: _Entries, memo: dict[int, object]) -> None:
     for key, each in source.items():
         new = key if type(key) in _ATOMS else _copied(key, memo)
         target[new] = each if type(each) in _ATOMS else _copied(each, memo)
