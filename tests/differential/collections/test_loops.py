@@ -124,12 +124,14 @@ LOOPS = {"stateless": (_stateless, _stateless_plainly), "growing": (_growing, _g
 def test_meaning_round_n_is_the_nth_iterate_at_every_outer_time(name: str, depth: int) -> None:
     build, body = LOOPS[name]
     positive = (1, 2)
+    seen: list[Change] = []
+    looked_at = _looked_at(build, seen)
 
     @examples(1)
     @given(histories(depth), histories(depth, edges, diffs=positive), workers, seeds)
     def holds(start: list[Change], other: list[Change], workers: int, seed: int) -> None:
-        seen: list[Change] = []
-        run_at_times(_looked_at(build, seen), [start, other], depth=depth, workers=workers, seed=seed)
+        seen.clear()
+        run_at_times(looked_at, [start, other], depth=depth, workers=workers, seed=seed)
         actual = history(seen)
         outer = plainly.closure({time for _, time, _ in (*start, *other)})
         for time in outer:

@@ -24,17 +24,18 @@ seeds = st.integers(0, 2**20)
 
 @pytest.mark.parametrize("depth", [1, 2])
 def test_turns_rows_are_there_from_their_iteration_on(depth: int) -> None:
+    seen: list[Change] = []
+
+    def look(row: tuple[object, ...], time: tuple[int, ...], diff: int) -> None:
+        seen.append(((row[0], row[1]), time, diff))
+
+    def build(start: Collection) -> Collection:
+        return start.prioritized_iterate(lambda x, own: own.inspect(look), priority=col.k * 3)
+
     @examples(0.5)
     @given(histories(depth), workers, seeds)
     def holds(changes: list[Change], workers: int, seed: int) -> None:
-        seen: list[Change] = []
-
-        def look(row: tuple[object, ...], time: tuple[int, ...], diff: int) -> None:
-            seen.append(((row[0], row[1]), time, diff))
-
-        def build(start: Collection) -> Collection:
-            return start.prioritized_iterate(lambda x, own: own.inspect(look), priority=col.k * 3)
-
+        seen.clear()
         run_at_times(build, [changes], depth=depth, workers=workers, seed=seed)
         given_, found = history(changes), history(seen)
         for time in {time for _, time, _ in changes}:
