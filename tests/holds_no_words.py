@@ -27,7 +27,7 @@ def attributes() -> Iterator[tuple[str, set[str], set[str]]]:
         found
         for module in (*modules("timely"), *modules("differential"))
         if not module.name.startswith(RECORDS)
-        for found in ast.walk(module.tree)
+        for found in module.parts
         if isinstance(found, ast.ClassDef) and "Protocol" not in map(ast.unparse, found.bases)
     ]
     says = {kind.name for kind in kinds if _answer_of(kind)}

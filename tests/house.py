@@ -7,10 +7,12 @@ Source is parsed, not imported: a rule can then speak about a module whose impor
 from __future__ import annotations
 
 import ast
+import gc
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -21,6 +23,7 @@ PACKAGES = ("progress", "timely", "differential")
 """The packages that are shipped, lowest layer first."""
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Parsed = TypeVar("_Parsed")
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,12 @@ class Module:
     @cached_property
     def tree(self) -> ast.Module:
         """The parsed text."""
-        return ast.parse(self.source, filename=str(self.path))
+        return _kept(ast.parse(self.source, filename=str(self.path)))
+
+    @cached_property
+    def parts(self) -> list[ast.AST]:
+        """All nodes of the tree, breadth first: most rules look through them."""
+        return _kept(list(ast.walk(self.tree)))
 
     @property
     def name(self) -> str:
@@ -78,7 +86,7 @@ class Module:
     def imports(self) -> list[Import]:
         """Everything imported anywhere in the file, made absolute; late imports and those for types too."""
         found = []
-        for part in ast.walk(self.tree):
+        for part in self.parts:
             if isinstance(part, ast.Import):
                 found += [Import(alias.name, None, part.lineno) for alias in part.names]
             elif isinstance(part, ast.ImportFrom):
@@ -96,7 +104,7 @@ class Module:
     @cached_property
     def functions(self) -> list[_Function]:
         """Every function and method, those inside others included."""
-        return [part for part in ast.walk(self.tree) if isinstance(part, _Function)]
+        return [part for part in self.parts if isinstance(part, _Function)]
 
     @cached_property
     def named(self) -> ast.Module:
@@ -137,6 +145,12 @@ class Module:
     def where(self, line: int) -> str:
         """`path:line`, as editors and terminals like it."""
         return f"{self.path}:{line}"
+
+
+def _kept(parsed: _Parsed) -> _Parsed:
+    """What is parsed stays: some millions of objects, through which no search for garbage need go."""
+    gc.freeze()
+    return parsed
 
 
 def _bound_names(statements: list[ast.stmt]) -> Iterator[str]:

@@ -45,6 +45,16 @@ _DOCUMENTS = "tests/test_docs_run.py::test_run_"
 DOCUMENTS_WITH_SPARK = ("docs/spark.md", "docs/spark_run.md", "docs/pyspark_kept_current.md", "README.md")
 """Those whose programs start it: one after the other, or a Java would run beside each pytest."""
 
+_OF_THE_SOURCE = (
+    "tests/test_layers.py",
+    "tests/test_plain_words.py",
+    "tests/test_public_names.py",
+    "tests/test_thresholds.py",
+    "tests/test_kernels_are_uniform.py",
+    "tests/differential/test_symbols_in_use.py",
+)
+"""Tests of the house's rules: together they parse each file of the project once, which takes seconds."""
+
 _LONG_DOCUMENTS = ("examples/README.md", "docs/failures.md", "docs/keys.md")
 """Each begins a group, in which there are others, too."""
 
@@ -98,6 +108,8 @@ def scope_of(test: str) -> str:
     """What is run by one process with this test: its file, some documents, or all that shares the session."""
     if test.startswith(_WITH_SESSION) and not test.startswith(_WITHOUT):
         return "with the session of Spark"
+    if test.startswith(_OF_THE_SOURCE):
+        return "of the source"
     if test.startswith(_DOCUMENTS):
         document = test.partition("[")[2].rstrip("]")
         if document in DOCUMENTS_WITH_SPARK:

@@ -50,7 +50,7 @@ def _allowed_in(module: Module) -> set[str]:
     """The plain types, and a module's own named tuples of columns (more than eight arguments want one)."""
     records = {
         part.name
-        for part in ast.walk(module.tree)
+        for part in module.parts
         if isinstance(part, ast.ClassDef) and any(ast.unparse(base) == "NamedTuple" for base in part.bases)
     }
     return {*ALLOWED_TYPES, *records}
@@ -89,7 +89,7 @@ def test_shape_the_decorator_compiles_without_fastmath_and_without_the_interpret
     source = Module(Path("progress/compiled/machine_code/compiling.py"))
     calls = [
         part
-        for part in ast.walk(source.tree)
+        for part in source.parts
         if isinstance(part, ast.Call) and ast.unparse(part.func).endswith("njit")
     ]
     assert len(calls) == 1, "there is one way in which kernels are compiled"

@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 
 from house import PACKAGES, ROOT, Import, Module, modules, python_files, report
 
@@ -323,7 +324,7 @@ def test_only_the_kernel_decorator_compiles() -> None:
         f"{module.where(part.lineno)}: numba.{part.attr}"
         for module in _ours()
         if module.path.as_posix() != "progress/compiled/machine_code/compiling.py"
-        for part in ast.walk(module.tree)
+        for part in module.parts
         if isinstance(part, ast.Attribute) and part.attr in ways and ast.unparse(part.value) == "numba"
     )
 
@@ -426,7 +427,12 @@ def _test_files(module: Module) -> list[str]:
     package = module.path.parts[0]
     folders = [package, "processes", "simulation", "spark"] if package == "timely" else [package]
     name = f"test_{_plain_name(module)}.py"
-    return [str(found) for folder in folders for found in (ROOT / "tests" / folder).rglob(name)]
+    return [str(found) for folder in folders for found in _files_of_tests(folder) if found.name == name]
+
+
+@cache
+def _files_of_tests(folder: str) -> list[Path]:
+    return list((ROOT / "tests" / folder).rglob("test_*.py"))
 
 
 def test_complete_progress_asserts_what_it_relies_on() -> None:

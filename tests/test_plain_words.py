@@ -49,7 +49,7 @@ def comments(module: Module) -> Iterator[tuple[int, str]]:
     for token in tokenize.generate_tokens(io.StringIO(module.source).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string.lstrip("# ")
-    for node in ast.walk(module.tree):
+    for node in module.parts:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             if isinstance(node.value.value, str):
                 yield node.lineno, node.value.value
@@ -99,7 +99,7 @@ def test_public_docstrings_say_who_acts() -> None:
 
 def messages(module: Module) -> Iterator[tuple[int, str]]:
     """Yield the texts in what a module raises, with their lines."""
-    for node in ast.walk(module.tree):
+    for node in module.parts:
         if isinstance(node, ast.Raise) and node.exc is not None:
             texts = [
                 part.value

@@ -57,7 +57,7 @@ def test_unique_no_two_classes_have_one_name() -> None:
     """A reader who finds a name in two files has to look which one is meant. Private classes count, too."""
     where = defaultdict(list)
     for module in OURS:
-        for part in ast.walk(module.tree):
+        for part in module.parts:
             if isinstance(part, ast.ClassDef):
                 where[part.name].append(module.where(part.lineno))
     report(f"{name}: {', '.join(lines)}" for name, lines in where.items() if len(lines) > 1)

@@ -8,6 +8,7 @@ from house import ROOT
 from shared_sessions import (
     _LONG_DOCUMENTS,
     _LONGEST_FIRST,
+    _OF_THE_SOURCE,
     DOCUMENTS_WITH_SPARK,
     in_order,
     process_count,
@@ -49,6 +50,12 @@ def test_documents_are_shared_out_and_those_that_start_spark_are_together() -> N
     assert {scope(f"docs/{number}.md") for number in range(40)} == scopes
     (with_spark,) = {scope(document) for document in DOCUMENTS_WITH_SPARK}
     assert with_spark not in scopes
+
+
+def test_rules_of_the_house_are_together() -> None:
+    assert all((ROOT / file).is_file() for file in _OF_THE_SOURCE)
+    assert {_scope(file) for file in _OF_THE_SOURCE} == {"of the source"}
+    assert _scope("tests/test_errors_page.py") == "tests/test_errors_page.py"
 
 
 def test_long_files_come_first_and_folders_are_mixed_behind_them() -> None:
