@@ -193,8 +193,10 @@ def history_for(query: Query, seed: int, epochs: int) -> History:
     return history
 
 
-def give(flow: timely.Flow, epoch: int, rows: Sequence[Update], seed: int) -> None:
-    """Insert the rows of an epoch in one of several ways, which follows from the seed and the epoch."""
+def give(flow: timely.Flow, epoch: int, rows: Sequence[Update], seed: int, calls: int | None = None) -> None:
+    """Insert the rows of an epoch in one of several ways, which follows from the seed and the epoch. `calls`:
+    no more than so many calls; later the same rows may come once more.
+    """
     rng = random.Random(f"{seed} {epoch}")
     handle = flow.input("edges")
     if rng.random() < 0.5:
@@ -202,7 +204,7 @@ def give(flow: timely.Flow, epoch: int, rows: Sequence[Update], seed: int) -> No
         table = pa.table([pa.array(each, pa.int64()) for each in columns], ["a", "b", "diff"])
         handle.append(table, epoch=epoch, writer="w", sequence=epoch)
         return
-    for number, (row, diff) in enumerate(rows):
+    for number, (row, diff) in enumerate(rows[:calls]):
         writer, sequence = "one", 1_000 * epoch + number
         if is_upsert(flow):
             if diff > 0:
