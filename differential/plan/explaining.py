@@ -13,6 +13,7 @@ from timely.user_code.html_tables import ShownText
 
 from ..operators.between.imports import TableImport
 from .building import Plan
+from .durable.rules import kept_whole
 from .facts import makes_all_pairs
 from .improving import improve
 from .nodes import ByHand, FromStream, Import, Input, IntoStream, LetRec, Node
@@ -57,6 +58,7 @@ def explain_plan(plan: Plan, roots: Sequence[Node], *, are_asked_for: bool = Fal
         f"== stages: {share(better.roots).describe()} ==",
         *_stages(scratch, better.roots, are_asked_for),
         *_warnings(scratch, better.roots),
+        *_kept_whole(scratch, better.roots),
     ]
     return ShownText("\n".join(parts))
 
@@ -94,6 +96,14 @@ def _warnings(plan: Plan, roots: Sequence[Node]) -> Iterator[str]:
     if lines:
         yield "== warnings =="
         yield from dict.fromkeys(lines)
+
+
+def _kept_whole(plan: Plan, roots: Sequence[Node]) -> Iterator[str]:
+    """Yield a line for each input whose whole history the store of a durable cluster keeps."""
+    reasons = kept_whole(plan, roots)
+    if reasons:
+        yield "== in a durable cluster =="
+        yield from (f"the whole history of input {name!r} is kept: {why}" for name, why in reasons.items())
 
 
 def _children(node: Node) -> Iterator[tuple[Node, str]]:

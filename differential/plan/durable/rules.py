@@ -57,7 +57,7 @@ from ..nodes import (
 )
 from ..rewriting import beneath
 
-__all__ = ["FORMS", "PlanFacts", "ViewKind", "plan_facts"]
+__all__ = ["FORMS", "PlanFacts", "ViewKind", "kept_whole", "plan_facts"]
 
 FORMS: Final = {
     "append": "differential.plan.durable.summing:summed_rows",
@@ -112,6 +112,16 @@ def plan_facts(plan: Plan) -> PlanFacts:
         if node.digest in read:
             lookback = max(lookback, lookbacks[node.digest])
     return PlanFacts(lookback, tuple(inputs), import_reason)
+
+
+def kept_whole(plan: Plan, roots: Sequence[Node]) -> dict[str, str]:
+    """Return, by name, why a store keeps each epoch of an input, of those that these nodes read. `plan` has
+    the places where the nodes were written.
+    """
+    nodes = list(beneath(roots))
+    reasons = _reasons(plan, nodes, _stateless(nodes))
+    inputs = [node for node in nodes if isinstance(node, Input)]
+    return {node.name: reasons[node.digest] for node in inputs if node.digest in reasons}
 
 
 def _details(plan: Plan, node: Input, views: Sequence[_View]) -> list[object]:

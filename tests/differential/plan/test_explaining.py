@@ -107,3 +107,15 @@ def test_what_enters_and_leaves_a_loop_is_named() -> None:
     edges = dd.input(Dataflow("shown"), "edges", "src: int, dst: int")
     stages = reach(edges).explain().partition("== stages")[2]
     assert "enter grow (of 0 input edges)" in stages and "leave grow (of 3 distinct)" in stages
+
+
+def test_what_a_store_keeps_whole_is_said_with_the_line_that_is_the_reason() -> None:
+    flow = Dataflow("query")
+    edges = dd.input(flow, "edges", "a: int, b: int")
+    dd.input(flow, "other", "a: int").output("other")
+    edges.distinct().split_late("b", 2, clock=dd.clock(0, every=1))[0].output("out")
+    *_, title, last = dd.explain(flow).splitlines()
+    assert title == "== in a durable cluster =="
+    assert last.startswith("the whole history of input 'edges' is kept: split_late (")
+    assert "test_explaining.py:" in last
+    assert "durable" not in edges.distinct().explain()

@@ -7,6 +7,7 @@ its rows as of an early epoch.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
@@ -38,6 +39,8 @@ from .restoring import Share, feed
 from .switching import VersionLog
 
 __all__ = ["Durability", "another_query", "check_same_query"]
+
+_log = logging.getLogger("timely")
 
 _MARK_SECONDS: Final = 0.25
 """Where sources go on by themselves nothing is sealed, and workers may never rest. So the log says this
@@ -272,6 +275,7 @@ class Durability:
                 self.journal.gone([before], full_text_of(error), class_names(error))
             self.versions.note_key(instance.index, key)
             self.journal.flow(instance.index, _facts(instance, key, spec, arguments, as_of))
+            _say_what_is_kept(instance, key)
 
     def write_version(
         self, instance: Instance, replaces: int, key: str, spec: str, arguments: bytes, as_of: int
@@ -282,6 +286,7 @@ class Durability:
         own = key if self._numbers.get(key, replaces) == replaces else self.versions.keys(replaces)[0]
         first = self.versions.note_key(instance.index, own, replaces)
         self.journal.version(instance.index, _facts(instance, first, spec, arguments, as_of))
+        _say_what_is_kept(instance, key)
 
     def checked_epoch(self, number: int, epoch: int, reads: Collection[int]) -> int:
         """Return the epoch with which a dataflow begins that can begin with `epoch`, or a later one: that
@@ -423,6 +428,12 @@ def _facts(instance: Instance, key: str, spec: str, arguments: bytes, as_of: int
     reads = sorted({imported.exported.dataflow for imported in instance.imports})
     folding = fold_facts(instance).plain()
     return [spec, arguments, key, reads, as_of, frozen.fingerprint, lines, folding]
+
+
+def _say_what_is_kept(instance: Instance, key: str) -> None:
+    """Write into the log of this process of what the store will keep the whole history, and why."""
+    for reason in fold_facts(instance).reasons():
+        _log.warning("dataflow %d (%s): the store keeps the whole history of %s", instance.index, key, reason)
 
 
 def check_same_query(key: str, stored: FrozenDataflow, offered: FrozenDataflow) -> None:

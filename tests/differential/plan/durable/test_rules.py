@@ -139,6 +139,18 @@ def test_ruled_import_that_needs_each_epoch() -> None:
     assert facts_of(plain).import_reason == ""
 
 
+def test_ruled_install_says_once_what_is_kept_whole_and_why(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        with timely.connect(workers=2, embedded=True, durable=tmp_path, sync="system") as cluster:
+            cluster.install(late_behind_state)
+            cluster.install(delayed)
+    (record,) = caplog.records
+    assert "dataflow 0 (late_behind_state): the store keeps the whole history of" in record.message
+    assert "input 'edges': split_late (" in record.message and "folded_flows.py:" in record.message
+
+
 # restarted_
 
 
