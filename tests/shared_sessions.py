@@ -37,8 +37,8 @@ _WITH_SESSION = (
     "tests/spark/",
     "tests/sql/tpch/test_tpch_by_spark.py",
     "tests/sql/tpch/test_tpch_by_plans.py",
-    "tests/examples/test_interactions.py",
-    "tests/examples/test_stray_times.py",
+    "tests/examples/mentions/test_interactions.py",
+    "tests/examples/mentions/test_stray_times.py",
 )
 _WITHOUT = ("tests/spark/faults/", "tests/spark/scheduled/test_masters.py")
 _DOCUMENTS = "tests/test_docs_run.py::test_run_"

@@ -460,7 +460,7 @@ output, for the ages in `Flow.why` and `Cluster.stats`."""
 TOLD_WRITERS_COUNT_MAX: Final = 16
 """Writers of one input whose positions `Cluster.stats` tells, those that were heard last."""
 
-HELD_EPOCHS_MEASURED_MAX: Final = 256
+HELD_EPOCHS_MAX: Final = 256
 """Of the epochs that an output keeps for a reader so many are measured, 0.1 ms; the others count alike."""
 
 RETAINED_COUNT_MAX: Final = 256

@@ -22,7 +22,7 @@ from differential.thresholds import PACKED_ROWS_MIN, UNREAD_BATCH_ROWS_MAX
 from progress.times.anchor import EPOCH_MAX, Rebase
 from progress.times.time_words import TimeCode
 from timely.dictionaries import Mark
-from timely.limits import HELD_EPOCHS_MEASURED_MAX, UNREAD_ROWS_MAX
+from timely.limits import HELD_EPOCHS_MAX, UNREAD_ROWS_MAX
 from timely.operators.failures import FailureLog
 from timely.operators.outputs.output_log import OlderChanges, OutputLog, check_kept
 from timely.operators.outputs.pieces import Cut, PieceRequest
@@ -358,7 +358,7 @@ class TableLog:
         that nobody has sorted yet count as if all of them were of these epochs.
         """
         epochs = self._epochs_of(start, stop)
-        some = [self._changes[epoch] for epoch in epochs[:: max(1, len(epochs) // HELD_EPOCHS_MEASURED_MAX)]]
+        some = [self._changes[epoch] for epoch in epochs[:: max(1, len(epochs) // HELD_EPOCHS_MAX)]]
         rows, size = sum(one.rows for one in some), sum(one.size_bytes for one in some)
         share = len(epochs) / max(1, len(some))
         row_bytes = 8 * (self._schema.width + 2)

@@ -19,7 +19,7 @@ from progress.times.anchor import Rebase
 from progress.times.time_words import TimeCode
 
 from ..dictionaries import Mark
-from ..limits import HELD_EPOCHS_MEASURED_MAX
+from ..limits import HELD_EPOCHS_MAX
 from ..wire.arrow import binary_array, int64_array
 from ..wire.batch import Batch, Records
 from ..wire.claims import shown
@@ -117,7 +117,7 @@ class RecordLog:
     def held(self, start: int, stop: int) -> tuple[int, int]:
         """Return about how many records these epochs have, and how many bytes they take on a wire."""
         epochs = self._done[bisect_left(self._done, start) : bisect_left(self._done, stop)]
-        step = max(1, len(epochs) // HELD_EPOCHS_MEASURED_MAX)
+        step = max(1, len(epochs) // HELD_EPOCHS_MAX)
         counts = [len(self._records[epoch]) for epoch in epochs[::step]]
         rows = sum(counts) * len(epochs) // max(1, len(counts))
         sample = [self._records[epoch][0] for epoch in epochs[:: 16 * step] if self._records[epoch]]

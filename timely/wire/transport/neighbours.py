@@ -22,7 +22,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 
 import numpy as np
 
@@ -47,7 +47,7 @@ from .ring import (
     fence,
 )
 
-__all__ = ["HasNeighbours", "Neighbours"]
+__all__ = ["Neighbours"]
 
 _NUMBER: Final = struct.Struct("<q")
 _OFFER: Final = -1
@@ -67,13 +67,6 @@ may wait.
 """
 
 _log = logging.getLogger("timely")
-
-
-@runtime_checkable
-class HasNeighbours(Protocol):
-    """A transport that reaches some peers by rings."""
-
-    neighbours: Neighbours
 
 
 class Neighbours:

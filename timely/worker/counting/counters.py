@@ -24,7 +24,7 @@ from ...running.stages.vertex_runner import VertexRunner
 from ...spilling.budget import SPILL
 from ...spilling.file_memory import bytes_in_files
 from ...wire.requests import Value
-from ...wire.transport.neighbours import HasNeighbours
+from ...wire.transport.neighbours import Neighbours
 from .busy import busy_nanoseconds, waiting
 from .epoch_times import epoch_times
 from .process_use import process_use
@@ -68,8 +68,8 @@ def statistics(
 
 def _of_peers(worker: Worker) -> list[Value]:
     """Return what is on the way to each other worker."""
-    transport = worker.credits.transport
-    rings = transport.neighbours.ring_bytes() if isinstance(transport, HasNeighbours) else {}
+    neighbours: object = getattr(worker.credits.transport, "neighbours", None)  # some transports have none
+    rings: Mapping[int, int] = neighbours.ring_bytes() if isinstance(neighbours, Neighbours) else {}
     return [
         {
             "worker": peer,

@@ -24,7 +24,7 @@ from examples.mentions.mention_stream import generate
 from timely.spark.errors import InputFormatError
 from timely.spark.windows import SlidingWindow
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 HIGGS = DATA / "higgs-activity" / "higgs-activity_time.txt.gz"
 GOOD = "1 2 100 MT\n3 4 101 RT\n3 4 101 RT\n5 5 99 MT\n"
 DAY_S = 86_400

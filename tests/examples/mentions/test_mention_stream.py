@@ -17,7 +17,7 @@ import pytest
 
 from examples.mentions.mention_stream import DAYS, FIRST_TIME, generate, main
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 HOUR_S = 3_600
 
 

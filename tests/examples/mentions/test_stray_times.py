@@ -16,7 +16,7 @@ from examples.mentions.stray_times import GAP_EPOCHS_MAX, refuse_stray_times
 from timely.spark.errors import InputFormatError
 from timely.spark.windows import SlidingWindow
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 HERE = sorted(
     file
     for name in ("collegemsg", "higgs-activity", "sx-mathoverflow")
