@@ -344,6 +344,22 @@ def test_a_scalar_with_two_rows_is_an_error_of_its_output_alone_until_one_goes()
         ]
 
 
+def test_a_scalar_of_its_own_with_two_rows_is_an_error_even_if_no_row_needs_it() -> None:
+    def build(flow: Dataflow) -> None:
+        t, u = dd.input(flow, "t", "a: int"), dd.input(flow, "u", "a: int, c: int")
+        dd.sql(flow, "select a, (select c from u) as m from t", t=t, u=u).output("scalar")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("u").insert([(1, 10), (1, 11)])
+        flow.seal()
+        with pytest.raises(dd.NotEmptyError, match="the subquery at <sql>:1:"):
+            flow.output("scalar").snapshot()
+        flow.input("u").remove([(1, 11)])
+        flow.seal()
+        assert flow.output("scalar").snapshot().num_rows == 0
+
+
 def test_shortest_paths_by_a_minimum_in_the_recursion() -> None:
     text = """
         with recursive d(n, far) as (

@@ -30,3 +30,12 @@ def test_texts_of_all_shapes_come_to_what_duckdb_says_at_every_epoch(effort: int
         assert outcome.count > 6
         assert not outcome.wrong, "\n".join(outcome.wrong)
     judge.close()
+
+
+def test_a_scalar_with_two_rows_that_no_row_needs_is_told_apart_from_a_wrong_answer() -> None:
+    judge = Judge()
+    two = "(SELECT q.p AS c0 FROM (VALUES (1), (2)) AS q(p))"
+    texts = {1: f"SELECT {two} AS c0 FROM t WHERE false", 2: "SELECT a AS c0 FROM t"}
+    outcome = compared(judge, texts, TABLES, 1)
+    assert (outcome.count, outcome.unneeded, outcome.wrong) == (2, 4, [])
+    judge.close()
