@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from time import sleep
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -18,7 +18,7 @@ from timely.errors import GraphError, MisuseError
 
 from ...collections.sources import input as input_of
 from ...errors import ExpressionError, SchemaError, SqlError
-from .catalogue import RunningDataflows, statement_of
+from .catalogue import CatalogueEntry, RunningDataflows, statement_of
 from .queries import ReadQuery
 from .reads import StatementReads
 from .steps import (
@@ -213,15 +213,20 @@ class _Session:
         try:
             flow = self._replaced(before, step)
         except BaseException:
-            from .planning import query_of_view
-
-            for view, _ in views:
-                query = query_of_view(self._running.look(), view)
-                fresh.append(self._install_view(step, view.name, view.note, query, (), fresh))
+            self._made_again(step, [view for view, _ in views])
             raise
         self._running.forget(before)
         self._running.add(flow)
         for view, query in step.over:
+            fresh.append(self._install_view(step, view.name, view.note, query, (), fresh))
+
+    def _made_again(self, step: ScriptStep, views: Iterable[CatalogueEntry]) -> None:
+        """Install views that have ended for a statement that fails."""
+        from .planning import query_of_view
+
+        fresh: list[Flow] = []
+        for view in views:
+            query = query_of_view(self._running.look(), view)
             fresh.append(self._install_view(step, view.name, view.note, query, (), fresh))
 
     def _replaced(self, before: Flow, step: AlterTable) -> Flow:
@@ -255,6 +260,8 @@ class _Session:
             for flow in reversed(fresh):
                 flow.uninstall()
                 self._running.forget(flow)
+            if step.replaces is not None and before is None:
+                self._made_again(step, [step.replaces, *(each for each, _ in step.over)])
             raise
         if before is not None:  # not earlier: so there is a view of the name at any time
             before.uninstall(cascade=True)

@@ -179,6 +179,25 @@ def test_clients_read_and_write_while_a_table_is_altered(shop: timely.Cluster) -
     assert {each[2:] for each in rows(shop, "select * from prices")} == {(0, 1, 2, 3, 4)}
 
 
+def test_a_view_that_cannot_be_replaced_in_a_durable_cluster_is_there_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with timely.connect(workers=1, embedded=True, durable=tmp_path / "store") as cluster:
+        cluster.sql(SHOP)
+        install, refusing = cluster.install, [timely.GraphError("no room")]
+
+        def once_refused(build: object, **arguments: object) -> timely.Flow:
+            if refusing:
+                raise refusing.pop()
+            return install(build, **arguments)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(cluster, "install", once_refused)
+        with pytest.raises(dd.SqlError, match="no room"):
+            cluster.sql("create or replace view counts as select customer, id as n from orders")
+        assert rows(cluster, "select * from counts") == [("ann", 2)]
+        assert rows(cluster, "select * from large") == [("ann",)]
+
+
 def test_an_embedded_durable_cluster_begins_again_with_the_tables_as_altered(tmp_path: Path) -> None:
     folder = tmp_path / "store"
     with timely.connect(workers=1, embedded=True, durable=folder) as cluster:
