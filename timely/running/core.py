@@ -372,6 +372,8 @@ class Worker(Sender):
         A server to which it belongs is copied with it; `prepared`: what that has prepared.
         """
         memo: dict[int, object] = {id(self._transport): None, id(self.timings): self.timings}
+        for _, frames in (message for waiting in self._early.values() for message in waiting):
+            memo.update((id(frame), frame) for frame in frames)  # nobody writes to them
         for instance in (*self._instances.values(), *prepared):
             memo.update((id(part), part) for part in instance.shared())
             memo[id(instance.anchor)] = anchor = Anchor(instance.anchor.epoch)

@@ -76,12 +76,12 @@ from .reached import (
     Door,
     Explorable,
     Explored,
+    FlowSight,
     Judged,
     Local,
     Message,
     Move,
     Reached,
-    Seen,
     Wire,
     WorkOff,
 )
@@ -350,7 +350,7 @@ class Explorer:
 
     def _look(self, worker: Worker) -> Local:
         """What predicates see of a worker."""
-        seen: dict[int, Seen] = {}
+        seen: dict[int, FlowSight] = {}
         sights: dict[int, int] = {}
         early: dict[int, list[tuple[int, Message]]] = {}
         for number, instance in worker.instances.items():
@@ -360,7 +360,7 @@ class Explorer:
             inside = self._inside_worker(instance)
             told = _frozen(temp), tuple(map(_frozen, held))
             sights[number] = self._number((_frozen(caps), *told, _frozen(glob), str(frontiers), inside))
-            seen[number] = Seen(caps, temp, held, glob, frontiers, inside)
+            seen[number] = FlowSight(caps, temp, held, glob, frontiers, inside)
         for number in self._flows:
             if number not in seen and (waiting := worker.early(number)):
                 early[number] = [(peer, self._message(frames, peer)) for peer, frames in waiting]
@@ -409,7 +409,7 @@ class Explorer:
             for p in everyone
             for q in everyone
         }
-        nothing = Seen({}, {}, [], total(*flow.first), [], ())
+        nothing = FlowSight({}, {}, [], total(*flow.first), [], ())
         seen = [local.seen.get(number, nothing) for local in state.workers]
         caps = [first if one is nothing else one.caps for first, one in zip(flow.first, seen, strict=True)]
         data = [point for messages in arriving.values() for message in messages for point in message.data]

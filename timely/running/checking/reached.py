@@ -26,12 +26,12 @@ __all__ = [
     "Door",
     "Explorable",
     "Explored",
+    "FlowSight",
     "Judged",
     "Local",
     "Message",
     "Move",
     "Reached",
-    "Seen",
     "Wire",
     "WorkOff",
 ]
@@ -197,7 +197,7 @@ class Door:
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class FlowSight:
     """What predicates see of a dataflow on a worker."""
 
     caps: Counts
@@ -216,7 +216,7 @@ class Local:
 
     worker: Worker
     enabled: list[Action]
-    seen: dict[int, Seen]
+    seen: dict[int, FlowSight]
     """By dataflow."""
     early: dict[int, list[tuple[int, Message]]]
     """By dataflow that has not begun here: messages that have come, each with the worker that has sent it."""

@@ -28,6 +28,7 @@ from timely.running.checking.comparable import comparable
 from timely.running.core import Worker
 from timely.running.credits import Credits
 from timely.running.instance import Instance
+from timely.running.progress_messages import ProgressHeader, write_progress_header
 from timely.running.stages.connector import Connector
 from timely.running.stages.source_runner import SourceRunner
 from timely.running.stages.vertex_runner import VertexRunner
@@ -282,6 +283,17 @@ def test_forked_workers_have_a_server_of_their_own() -> None:
     assert isinstance(other, Server) and other is not server
     assert other._worker is copied and other.installations is not server.installations
     assert comparable(copied) == comparable(worker)
+
+
+def test_forked_workers_have_the_early_messages_too() -> None:
+    """Those of a dataflow that has not begun here."""
+    worker = Worker()
+    frames = [memoryview(write_progress_header(ProgressHeader(3))), memoryview(b"counts")]
+    worker._receive(1, frames)
+    copied = worker.fork(None)
+    assert copied.early(3) == worker.early(3) == [(1, frames)]
+    copied.end(3, MisuseError("over"))
+    assert worker.early(3) and not copied.early(3)
 
 
 # nothing_
