@@ -55,6 +55,8 @@ NOT_COMPARED = {
     # counters for people
     | {"controls_recv", "controls_sent", "messages_recv", "messages_sent", "steps", "timings"},
     Instance: {"_owner", "_port_owner", "checker", "connectors", "count", "enqueue", "frozen", "sources"}
+    # the outputs, which are among the runners
+    | {"captures"}
     | {"alarms"}
     | {
         "messages_recv",
@@ -68,7 +70,7 @@ NOT_COMPARED = {
         "workers",
     },
     # the gate is the same for all dataflows of a worker, and compared there; nothing depends on times
-    Turns: {"actors", "busy", "gate", "mergers", "ran_until", "timings"},
+    Turns: {"actors", "busy", "gate", "mergers", "ran_from", "ran_until", "timings"},
     # how much is allowed; the sum of what is counted up to each mark
     Credits: {"_limit", "_peers", "_unreceived", "quantum", "transport"},
     VertexRunner: {"_surroundings", "code", "name", "notifies", "ports", "site", "source", "wants_end"}
