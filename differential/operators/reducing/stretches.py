@@ -44,9 +44,6 @@ __all__ = ["LIMITS", "MARK_ROWS", "Marks", "window_changes"]
 MARK_ROWS: Final = 1024
 """About so many rows are between two marks: a stretch reads half of them in vain, some 0.1 ms."""
 
-_FEW_SPANS: Final = 16
-"""Up to so many spans, the marks between them are copied as slices."""
-
 LIMITS: Final = (256, 16_384, 1 << 62)
 """How many rows behind the last change are read to find equal states: at first, and if there are none."""
 
@@ -78,9 +75,6 @@ class Marks:
             ends = np.cumsum(old)
             self.words[:, np.arange(ends[-1]) + (spans[4] - ends + old)[of]] = new
             return
-        if spans.shape[1] <= _FEW_SPANS:
-            self.words = self._pieced(spans, new, of)
-            return
         count = self.words.shape[1]
         ends = np.zeros(count + 1, np.int64)
         np.add.at(ends, spans[4], 1)
@@ -89,15 +83,6 @@ class Marks:
         order = np.argsort(np.concatenate([2 * stays + 1, 2 * spans[4, of]]), kind="stable")
         words = np.concatenate([self.words[:, stays], new], axis=1)
         self.words = np.ascontiguousarray(words[:, order])
-
-    def _pieced(self, spans: Int64s, new: Int64s, of: Int64s) -> Int64s:
-        """Return the marks with new ones in their spans, in one pass over them."""
-        pieces, end = [], 0
-        bounds = np.searchsorted(of, np.arange(spans.shape[1] + 1)).tolist()
-        for at, (first, last) in enumerate(spans[4:6].T.tolist()):
-            pieces += [self.words[:, end:first], new[:, bounds[at] : bounds[at + 1]]]
-            end = max(first, last)
-        return np.concatenate([*pieces, self.words[:, end:]], axis=1)
 
 
 def window_changes(ready: Int64s, lines: Int64s, functions: WindowFunctions, marks: Marks) -> Int64s:

@@ -41,7 +41,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Marks and stretches of a few rows, so that groups of some dozens have many."""
     monkeypatch.setattr(stretches, "MARK_ROWS", 3)
     monkeypatch.setattr(stretches, "LIMITS", (1, 5, 1 << 62))
-    monkeypatch.setattr(stretches, "_FEW_SPANS", 1)
     monkeypatch.setattr(places, "_TOP", 1 << 6)
     monkeypatch.setattr(places, "_STEP", 4)
 
@@ -171,9 +170,7 @@ def test_no_mark_is_at_a_row_whose_order_is_unclear() -> None:
     )
 
 
-@pytest.mark.parametrize("few", [0, 8])
-def test_law_marks_are_replaced_within_their_spans(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stretches, "_FEW_SPANS", few)
+def test_law_marks_are_replaced_within_their_spans() -> None:
     rng = random.Random(4)
     functions = WindowFunctions((WindowPart("sum", value=1),), Frame(), 2, 1)
     for _ in range(200):
