@@ -64,7 +64,8 @@ def in_units(length: Length, type_: ColumnType, *, is_start: bool) -> int:
     elif length.is_finite() and type_.kind in ("int", "date", "decimal"):
         units = Fraction(length) * 10**type_.scale
     if units is None:
+        takes = "a timedelta, or INTERVAL '1' DAY in SQL" if type_.kind == "timestamp" else "a number"
         raise ExpressionError(
-            f"{abs(length)} is no bound of a range in the order of a column of type {type_}"
+            f"{abs(length)} is no bound of a range in the order of a column of type {type_}: it takes {takes}"
         )
     return math.ceil(units) if is_start else math.floor(units)

@@ -267,7 +267,8 @@ def _number(part: WindowPart, rows: Copies, frames: Int64s, states: Int64s, size
     if kind == "copy_number":
         begins = np.ones(start.shape[0], np.bool_)
         begins[1:] = (rows.which[1:] != rows.which[:-1]) | (rows.number[1:] != rows.number[:-1])
-        return np.arange(1, start.shape[0] + 1) - _spans(begins)[0]
+        copies: Int64s = np.arange(1, start.shape[0] + 1) - _spans(begins)[0]
+        return copies
     if kind == "dense_rank":
         upto = peers_upto(rows)
         upto += states[1, rows.number]
