@@ -45,7 +45,7 @@ class PastDigests:
     """The digests that are not 0, by epoch; those of all workers added up, modulo 2⁶⁴."""
     is_whole: bool = True
     """False if a base lacks digests of epochs that it sums up, so that nobody knows what they add up to."""
-    made: list[tuple[int, int]] = field(default_factory=list)
+    makers: list[tuple[int, int]] = field(default_factory=list)
     """Epoch and incarnation, ascending: the incarnation has made the digests before that epoch."""
     _incarnation: int = 0
     _workers: int = 0
@@ -68,7 +68,7 @@ class PastDigests:
         """
         notes: list[DigestNote] = []
         is_known = self._before(self._incarnation) > after
-        if ended := [each for each in self.made if each[1] != self._incarnation]:
+        if ended := [each for each in self.makers if each[1] != self._incarnation]:
             before, incarnation = ended[-1]
             sums = {epoch: digest for epoch, digest in self.sums.items() if epoch < before}
             notes.append((incarnation, 1, 0, before, _summed(sums, min(after, before - 1))))
@@ -113,7 +113,7 @@ class PastDigests:
                 if self.before <= epoch < before and (whole := digest % (1 << 64)):
                     self.sums[epoch] = whole
             self.before = before
-            self.made.append((before, self._incarnation))
+            self.makers.append((before, self._incarnation))
         self._told, self._coming = {}, {}
 
     def total(self, stop: int) -> int:
@@ -122,7 +122,7 @@ class PastDigests:
 
     def made_by(self, epoch: int) -> int:
         """Return the incarnation that has made the digest of an epoch, which has one."""
-        return self.made[bisect_right(self.made, epoch, key=lambda each: each[0])][1]
+        return self.makers[bisect_right(self.makers, epoch, key=lambda each: each[0])][1]
 
 
 def _summed(sums: dict[int, int], last: int) -> list[tuple[int, int]]:

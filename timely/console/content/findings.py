@@ -104,8 +104,8 @@ def _of_work(
         worker = by_worker.index(most) if by_worker else 0
         had = computed[worker] if worker < len(computed) else 1.0
         is_uneven = len(by_worker) > 1 and most >= _UNEVEN_BUSY and stage.skew >= _UNEVEN_SKEW
-        kept = [share[place].kept_rows for share in shares if place < len(share)]
-        if had < _COMPUTING_SHARE and most >= _BUSY_SHARE and not (is_uneven and _keeps_most(kept)):
+        rows_by_worker = [share[place].kept_rows for share in shares if place < len(share)]
+        if had < _COMPUTING_SHARE and most >= _BUSY_SHARE and not (is_uneven and _keeps_most(rows_by_worker)):
             yield Finding(
                 "busy",
                 stage.stage,
@@ -114,13 +114,13 @@ def _of_work(
                 (f"{_OF_ROWS} " if stage.name.startswith("input ") else "")
                 + "A function waits (sleep, disk, network), or other programs take the processors.",
             )
-        elif is_uneven and (had >= _COMPUTING_SHARE or _keeps_most(kept)):
+        elif is_uneven and (had >= _COMPUTING_SHARE or _keeps_most(rows_by_worker)):
             yield Finding(
                 "uneven",
                 stage.stage,
                 f"{stage.name} takes {most:.0%} of worker {worker}'s time, {most / sum(by_worker):.0%} of "
                 "all work in it",
-                _why_uneven(stage.name, kept),
+                _why_uneven(stage.name, rows_by_worker),
             )
         elif most >= _BUSY_SHARE:
             yield Finding(
@@ -137,12 +137,12 @@ def _of_work(
 _OF_ROWS: Final = "What follows an input for each row (map, filter, select) runs in it."
 
 
-def _keeps_most(kept: Sequence[int]) -> bool:
+def _keeps_most(rows_by_worker: Sequence[int]) -> bool:
     """Return True if one worker keeps many more rows than the mean."""
-    return max(kept, default=0) * len(kept) >= _UNEVEN_KEPT * sum(kept) > 0
+    return max(rows_by_worker, default=0) * len(rows_by_worker) >= _UNEVEN_KEPT * sum(rows_by_worker) > 0
 
 
-def _why_uneven(name: str, kept: Sequence[int]) -> str:
+def _why_uneven(name: str, rows_by_worker: Sequence[int]) -> str:
     """Return why one worker does most of the work of a stage, and what helps."""
     if name.startswith("input "):
         return (
@@ -150,8 +150,10 @@ def _why_uneven(name: str, kept: Sequence[int]) -> str:
             f"insertions of {SPREAD_ROWS_MIN:,} rows or more are spread."
         )
     what = "One key has most of the work, or few keys have all of it."
-    if _keeps_most(kept):
-        share = f"Worker {kept.index(max(kept))} keeps {max(kept) / sum(kept):.0%} of its rows"
+    if _keeps_most(rows_by_worker):
+        most = max(rows_by_worker)
+        part = f"{most / sum(rows_by_worker):.0%} of its rows"
+        share = f"Worker {rows_by_worker.index(most)} keeps {part}"
         what = f"{share}: one key has most of them, or few keys have all."
     if name.startswith(("join", "group")):
         what += " balance= spreads such keys."

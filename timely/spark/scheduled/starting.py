@@ -164,13 +164,13 @@ def cluster(  # noqa: PLR0913  # users give few of them, each by its name
         return _started(context, workers, partial(job, addresses), wait, note)
 
     if not shared.durable:
-        kept: SparkJob | JobKeeper = start((), lambda job: None)
+        runner: SparkJob | JobKeeper = start((), lambda job: None)
     else:
-        kept = JobKeeper(shared.durable, start)
+        runner = JobKeeper(shared.durable, start)
     try:
-        return ScheduledCluster(_connected(kept, token, driver, shared), kept, again)
+        return ScheduledCluster(_connected(runner, token, driver, shared), runner, again)
     except BaseException:
-        kept.stop()
+        runner.stop()
         raise
 
 
@@ -210,21 +210,21 @@ def _started(
 
 
 def _connected(
-    kept: SparkJob | JobKeeper, token: str, keys: ClientKeys | None, shared: Shared
+    job: SparkJob | JobKeeper, token: str, keys: ClientKeys | None, shared: Shared
 ) -> RemoteWorkers:
     """Return the workers, once all have answered. Closing them ends the job."""
     if not shared.durable:
-        remote = RemoteWorkers(kept.addresses, kept, token, keys, silence_seconds=shared.silence_seconds)
+        remote = RemoteWorkers(job.addresses, job, token, keys, silence_seconds=shared.silence_seconds)
         greeted(remote)
         return remote
-    probe = RemoteWorkers(kept.addresses, None, token, keys, silence_seconds=shared.silence_seconds)
+    probe = RemoteWorkers(job.addresses, None, token, keys, silence_seconds=shared.silence_seconds)
     try:
         hello = greeted(probe)[0]
     finally:
         probe.close()
     return DurableWorkers(
-        kept.addresses,
-        kept,
+        job.addresses,
+        job,
         token,
         keys,
         silence_seconds=shared.silence_seconds,
