@@ -1,0 +1,1 @@
+"""What a page that shows a cluster costs."""
