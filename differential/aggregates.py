@@ -176,6 +176,7 @@ class _OfGroup(Offered, NoValue):
             "option",
             "second",
             "settled",
+            "sided",
             "type_in",
             "written",
         }

@@ -46,6 +46,7 @@ class Collection(TimeOperators, LoopOperators):
             "path",
             "place",
             "plan",
+            "sided",
             "with_node",
             "within",
         }

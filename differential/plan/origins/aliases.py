@@ -76,9 +76,9 @@ def columns_of_side(
     """Return the columns of a side by their own names, and what they are called in `rows`; those that are
     not there any more are left out.
     """
-    found: dict[str, str] = {}
+    own_names: dict[str, str] = {}
     for name in origins.columns(rows, called, alias):
         names = origins.names(rows, called, Wanted(name, None, alias))
         if len(names) == 1:
-            found[name] = names[0]
-    return found
+            own_names[name] = names[0]
+    return own_names

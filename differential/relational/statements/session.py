@@ -334,8 +334,8 @@ def _table_of(step: CreateTable) -> Callable[[Dataflow], None]:
     """Return the builder of a table. Rows that are there when ALTER TABLE adds a column have its default."""
     from .tables import defaults_of
 
-    given = defaults_of(*statement_of(step.note))
-    defaults = {name: value for name, value in given.items() if name not in step.keys}
+    values = defaults_of(*statement_of(step.note))
+    defaults = {name: value for name, value in values.items() if name not in step.keys}
 
     def build(flow: Dataflow) -> None:
         flow.note(step.note)
