@@ -458,10 +458,9 @@ class Explorer:
             if together[number] == len(self._sights):
                 self._sights.append(self._protocol_state(state, number))
                 self._judge_flow(state, number, self._sights[-1])
-        known = self._number(("together", tuple(together.items())))
-        if known not in self._together:
-            self._together[known] = together
-        self._sight_of[state] = known
+        index = self._number(("together", tuple(together.items())))
+        self._together.setdefault(index, together)
+        self._sight_of[state] = index
 
     def _judge_flow(self, state: Reached, number: int, sight: ProtocolState) -> None:
         order = self._flows[number].order
