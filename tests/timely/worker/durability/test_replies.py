@@ -23,6 +23,7 @@ from timely.durable.store import fence_path
 from timely.errors import FencedError, InternalError, StoreError, TimelyError
 from timely.wire.requests import (
     IN_OPEN,
+    WHEN_NAMED,
     Decide,
     Deliver,
     Describe,
@@ -186,6 +187,7 @@ def test_ended_by_an_error_of_ours_a_log_ends_the_worker(log: Log) -> None:
 def test_rests_on_the_log_what_says_that_something_is_there() -> None:
     resting: list[Request] = [
         Deliver(0, "in", "w", 0, IN_OPEN, 0, 1),
+        Deliver(0, "in", "w", 0, WHEN_NAMED, 0, 1),  # worker 0 decides that parts enter which are all there
         Decide(0, 0, seals=True),
         Missing(0, 0, []),
         Drop(0, []),
