@@ -165,7 +165,7 @@ HOLDS_NO_WORDS = {
         "_reader _shape _show_key aggregate columns fails guards input keeps_answers kw output rows_walked "
         "vw words"
     ),
-    "RouterVertex": "_changes _complete _lead _mask _numbers _shift _versions_before routing",
+    "RouterVertex": "_arrived _changes _complete _lead _mask _shift _versions_before routing",
     "RowsEndVertex": "",
     "Run": "_sums _total bytes compacted directory memory",
     "SharedTrace": "_all_lines _holds_moved _pinned _readers _since name sequence",

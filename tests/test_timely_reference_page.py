@@ -69,7 +69,7 @@ WRITTEN_AS = {
     "moment": of(testing.Moment),
     "control": of(timely.RoutingInput, "control lead"),
     "route": of(timely.Route),
-    "routing": of(timely.Routing, "workers", "changed default rebased since versions"),
+    "routing": of(timely.Routing, "workers", "changed compared default rebased since versions"),
     "batch": of(timely.Batch, "KIND"),
 }
 MODULES = {"timely": timely, "testing": testing}
