@@ -377,7 +377,7 @@ def test_again_a_worker_that_is_not_through_the_base_is_waited_for() -> None:
     """What a base has summed up comes as one change: earlier on there is nothing to compare."""
     flow = PastFlow(0, "", b"", "query", (), 0, "", (), FoldFacts().plain())
     flow.base = FlowBase([], summed=4, right_from=4)
-    flow.digests["out"] = PastDigests(before=9, sums={4: 7, 6: 1}, made=[(9, 1)])
+    flow.digests["out"] = PastDigests(before=9, sums={4: 7, 6: 1}, makers=[(9, 1)])
     store, worker = SimulatedStore(), Worker()
     log = Log(store, "cluster", 1, 0)
     checks = DigestChecks(worker, Journal(log, 0), Past({0: flow}), store.name)

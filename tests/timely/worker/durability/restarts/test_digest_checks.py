@@ -53,7 +53,7 @@ class OneWorker:
         self.said: list[Control] = []
         self.log = FakeLog()
         by_epoch = {int(epoch.removeprefix("at")): digest for epoch, digest in sums.items()}
-        digests = PastDigests(before=before, sums=by_epoch, made=[(before, 1)])
+        digests = PastDigests(before=before, sums=by_epoch, makers=[(before, 1)])
         flow = PastFlow(0, "", b"", "passing", (), 0, "", (), [], digests={"out": digests} if before else {})
         self.checks = DigestChecks(
             self.worker, Journal(cast("Log", self.log), index), Past(flows={0: flow}), "/store"
