@@ -52,6 +52,16 @@ def test_log_forgets_no_epoch_that_is_not_complete() -> None:
     assert records_of(log.changes(2, 4)) == [(3, "b")]
 
 
+def test_log_says_how_much_it_has_although_clients_cannot_be_sent_some_of_it() -> None:
+    records: dict[int, list[object]] = {epoch: [1] for epoch in range(33)}
+    records[16], records[32] = [object()], ["a" * 99]
+    log = log_of(records, 33)
+    assert log.held(0, 33) == (33, 33 * (1 + 101) // 2), "each sixteenth epoch is looked at"
+    assert log.held(16, 17) == (1, 0) and log.held(32, 33) == (1, 101) and log.held(50, 90) == (0, 0)
+    with pytest.raises(MisuseError, match="clients cannot be sent"):
+        log.changes(16, 17)
+
+
 def test_log_of_records_has_no_snapshot_and_takes_no_other_batches() -> None:
     with pytest.raises(MisuseError, match="read changes"):
         RecordLog().snapshot(0)
