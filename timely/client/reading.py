@@ -70,7 +70,7 @@ class FlowOutput(Offered):
         self.name = name
         self.description = description
         self.schema = schema
-        self._reader_id = ""
+        self._reader_ids: list[str] = []
         self._position = 0
 
     def __repr__(self) -> str:
@@ -108,11 +108,12 @@ class FlowOutput(Offered):
     @property
     def _reader(self) -> str:
         """The name of this client's position, made when it is first needed, on the line that reads then."""
-        if not self._reader_id:
+        if not self._reader_ids:
             client = f"process {os.getpid()} on {socket.gethostname()}"
             site = call_site()
-            self._reader_id = reader_id(uuid4().hex, client, str(site) if site != UNKNOWN_SITE else "")
-        return self._reader_id
+            # Other threads may make one at the same time: all use the first, or a position would stay behind.
+            self._reader_ids.append(reader_id(uuid4().hex, client, str(site) if site != UNKNOWN_SITE else ""))
+        return self._reader_ids[0]
 
     @property
     def is_records(self) -> bool:

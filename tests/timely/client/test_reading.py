@@ -9,6 +9,7 @@ snapshot_*   of which epoch it is
 from __future__ import annotations
 
 import random
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
@@ -21,10 +22,12 @@ from fixed_members import FixedMembers
 import differential as dd
 import timely
 from differential import col
+from timely.client import reading
 from timely.client.embedded.workers import EmbeddedWorkers
 from timely.client.posting import Poster, Refusals
 from timely.client.reading import seconds_of
 from timely.limits import WORKERS_MAX
+from timely.user_code.call_site import UNKNOWN_SITE, CallSite
 from timely.wire.requests import Read, Reply, Request
 
 Rows = Counter[int]
@@ -157,6 +160,27 @@ def test_changes_of_records_are_read_in_the_same_way(cluster: timely.Cluster) ->
     assert sorted(late.changes(stop=1), key=str) == [(0, "x"), (0, 0)]
     assert {epoch for epoch, _ in late.changes_nowait()} == {1, 2}
     assert late.changes() == []
+
+
+def test_changes_of_one_output_in_two_threads_have_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    both_begin = threading.Barrier(2)
+
+    def together() -> CallSite:
+        both_begin.wait(30)
+        return UNKNOWN_SITE
+
+    monkeypatch.setattr(reading, "call_site", together)
+    with timely.connect(embedded=True) as cluster:
+        flow = cluster.install(numbers)
+        output = flow.output("records")
+        readers = [threading.Thread(target=output.changes_nowait) for _ in range(2)]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join(60)
+        outputs = cluster.stats()[0]["dataflows"][flow.index]["outputs"]  # type: ignore[index,call-overload]
+        (places,) = [len(told["readers"]) for told in outputs if told["name"] == "records"]  # type: ignore[index,union-attr,arg-type,call-overload]
+        assert places == 1
 
 
 def test_follow_hands_out_every_epoch_once_also_empty_ones_until_the_end(cluster: timely.Cluster) -> None:
