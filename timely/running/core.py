@@ -308,14 +308,14 @@ class Worker(Sender):
     def _publish(self, number: int, instance: Instance) -> bool:
         changes = instance.changes.take()
         if not changes:
-            instance.follow()
+            instance.move_anchor()
             return False
         instance.apply(changes)
         if instance.checker is not None:
             instance.checker.on_step_done(changes)
         if self.workers > 1:
             self._tell_all(number, changes)
-        instance.follow()
+        instance.move_anchor()
         return True
 
     def enabled(self) -> list[Action]:
@@ -546,7 +546,7 @@ class Worker(Sender):
                 instance.apply(changes)
                 if instance.checker is not None:
                     instance.checker.on_progress(peer, changes)
-                instance.follow()
+                instance.move_anchor()
                 instance.check_notifications()
             except BaseException as error:  # a vertex may call sys.exit, also when its times move
                 self.fail(header.dataflow, error)

@@ -240,7 +240,7 @@ class Instance:
     def has_work(self) -> bool:
         """Return True if some vertex is ready to run, or the anchor can move."""
         turns = self.turns
-        return bool(turns.ready or turns.resumed or turns.patient or self.can_follow())
+        return bool(turns.ready or turns.resumed or turns.patient or self.can_move_anchor())
 
     @property
     def is_calm(self) -> bool:
@@ -259,7 +259,7 @@ class Instance:
         if turns.gate.waiting:
             return False  # rows will enter, in this dataflow or another one of the worker
         # Fast path, since this is called several times for each change: mostly nothing waits for the anchor.
-        return not ((self._awaiting or self.arrivals.late or self.far.pointstamps) and self.can_follow())
+        return not ((self._awaiting or self.arrivals.late or self.far.pointstamps) and self.can_move_anchor())
 
     def enabled(self) -> list[Inside]:
         """Return the actions that are possible now, in the order of a step."""
@@ -268,7 +268,7 @@ class Instance:
         if may_run:
             queued = [actor.stage for actor in self._all_runners() if actor.is_queued]
             actions += [Activate(self.index, stage) for stage in queued]
-        if self.changes.deltas or self.can_follow():
+        if self.changes.deltas or self.can_move_anchor():
             actions.append(Publish(self.index))
         if self.recheck:
             actions.append(Notify(self.index))
@@ -367,12 +367,12 @@ class Instance:
         """Give `stage` a turn when the anchor has moved: it has rows of an epoch that cannot enter yet."""
         self._awaiting.add(stage)
 
-    def can_follow(self) -> bool:
+    def can_move_anchor(self) -> bool:
         """Return True if the anchor should move, and may. Cost: nothing as long as nothing waits for that."""
         waits = self._awaiting or self.arrivals.late or self.far.pointstamps
         return bool(waits) and self._room_ahead() > 0
 
-    def follow(self) -> None:
+    def move_anchor(self) -> None:
         """Move the anchor, if it should and may. Call it between activations."""
         if not (self._awaiting or self.arrivals.late or self.far.pointstamps):
             return  # Fast path.

@@ -58,11 +58,11 @@ def rows_at(*words: int) -> UpdateBatch:
 def test_a_message_waits_for_its_last_row_and_the_anchor_moves_for_it_however_little(ahead: int) -> None:
     """Its own time is what is first outstanding: if the anchor waited to go further it would for ever."""
     worker, instance, kept = listening(sealed=ahead)
-    assert not instance.can_follow(), "nothing waits"
+    assert not instance.can_move_anchor(), "nothing waits"
     instance.receive(0, 1, rows_at(1, LAST), anchor=ahead)
     assert len(instance.late_words()) == 1 and not kept.came
     assert instance.late_words() == [(len(instance.runners), 1 + ahead)]
-    assert instance.can_follow()
+    assert instance.can_move_anchor()
     worker.run_until_idle()
     assert instance.anchor.epoch == ahead
     assert kept.came == [(1, [1, LAST], ahead)] and not instance.late_words()

@@ -118,9 +118,9 @@ def test_rest_is_none_while_something_waits_for_the_anchor_and_it_may_move(
     worker, instance = diamond([])
     worker.run_until_idle()
     monkeypatch.setattr(instance, "_room_ahead", lambda: 1)
-    assert instance.is_at_rest() and not instance.can_follow()
+    assert instance.is_at_rest() and not instance.can_move_anchor()
     monkeypatch.setattr(_at(instance, where), where.rsplit(".", 1)[-1], [1])
-    assert not instance.is_at_rest() and instance.can_follow()
+    assert not instance.is_at_rest() and instance.can_move_anchor()
     monkeypatch.setattr(instance, "_room_ahead", lambda: 0)
     assert instance.is_at_rest()
 
