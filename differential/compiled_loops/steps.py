@@ -262,7 +262,7 @@ class FailedGroups(NamedTuple):
 
 
 class Barrier:
-    """A reduce or a consolidation: rows wait until their times are complete."""
+    """A reduce, first rows, a lookup or a consolidation: rows wait here until their times are complete."""
 
     def __init__(
         self,

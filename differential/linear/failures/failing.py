@@ -1,9 +1,9 @@
 """Which rows does a chain of linear operators have no answer for, and how is each described?
 
-A row for which an expression has no value, or for which a function of the user raises, is no answer. It is a
-*failure*: a row of `FAILURES`, at its time and with its difference, in a collection beside the answers. So
-failures cancel as rows do. The failure of a row goes when the row goes. A row that came and went within an
-epoch, or that meets its negative in another run of a trace, leaves none.
+If an expression has no value for a row, or a function of the user raises on it, the chain has no answer for
+the row. The row becomes a *failure*: a row of `FAILURES`, at its time and with its difference, in a
+collection beside the answers. So failures cancel as rows do. The failure of a row goes when the row goes. A
+row that came and went within an epoch, or that meets its negative in another run of a trace, leaves none.
 
     place       the operator, as a number that is the same on all workers of the dataflow
     iteration   the counters of the loops around the chain, as bits of the time word; 0 outside of loops.
