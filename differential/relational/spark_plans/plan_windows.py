@@ -211,7 +211,7 @@ def _length(node: SparkNode) -> Length:
     is_interval = type_.startswith("interval ")
     if node.kind == "Literal" and is_interval and "year" not in type_ and "month" not in type_:
         return dt.timedelta(microseconds=int(value))
-    if node.kind != "Literal" or is_interval or not value.replace(".", "", 1).isdigit():
+    if node.kind != "Literal" or is_interval or not value.removeprefix("-").replace(".", "", 1).isdigit():
         raise ExpressionError("takes a number, or an interval of days and less, as the bound of a range")
     return Decimal(value)
 
