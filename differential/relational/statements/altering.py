@@ -93,6 +93,7 @@ class _Changes:
 
     def __init__(self, text: SqlText, table: CatalogueEntry, columns: exp.Schema) -> None:
         self._text, self._table, self._columns = text, table, columns
+        self._dropped: list[str] = []
 
     def take(self, action: exp.Expression) -> None:
         """Carry one action out; raises SqlError if there is no such action."""
@@ -145,6 +146,12 @@ class _Changes:
             if column.args.get("exists"):
                 return
             raise text.error(column, f"two columns are called {column.name}")
+        if any(same_name(column.name, name) for name in self._dropped):
+            raise text.error(
+                column,
+                f"{column.name} is dropped and added in one statement, which would keep its values: write an "
+                "ALTER TABLE for each",
+            )
         if column.find(exp.PrimaryKeyColumnConstraint):
             raise text.error(column, "the PRIMARY KEY of a table is that of its CREATE TABLE")
         fresh = column.copy()
@@ -171,6 +178,7 @@ class _Changes:
                     raise self._missing(node)
                 if any(same_name(node.name, key) for key in self._table.keys):
                     raise text.error(node, f"the column {node.name} is of the PRIMARY KEY, and stays")
+                self._dropped.append(there.name)
                 there.pop()
         if not any(isinstance(each, exp.ColumnDef) for each in self._columns.expressions):
             raise text.error(action, "a table has one column at least")

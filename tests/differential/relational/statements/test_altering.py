@@ -106,6 +106,15 @@ def test_columns_go_that_no_view_reads(shop: timely.Cluster) -> None:
     assert sorted(rows(shop, "select * from v")) == [(1,), (2,)]
 
 
+def test_a_column_that_is_dropped_and_added_at_once_would_keep_its_values(shop: timely.Cluster) -> None:
+    with pytest.raises(dd.SqlError, match="x is dropped and added in one statement, which would keep"):
+        shop.sql("alter table prices drop column X, add column x int default 5", dialect="postgres")
+    shop.sql("alter table prices add column z int, drop column z", dialect="postgres")
+    assert sorted(rows(shop, "select x from prices")) == [(1,), (2,)]
+    shop.sql("alter table prices drop column x; alter table prices add column x int default 5")
+    assert rows(shop, "select x from prices") == [(5,), (5,)]
+
+
 def test_a_star_over_a_table_has_its_new_columns(shop: timely.Cluster) -> None:
     shop.sql("create view every as select * from prices; alter table prices add column z int default 1")
     assert sorted(rows(shop, "select * from every")) == [(1, Decimal("2.50"), 1), (2, Decimal("3.00"), 1)]
