@@ -17,6 +17,7 @@ from ..expressions.pending import OwnedColumn, SqlExpr, over_rows
 from ..linear.placing import UNIT
 from ..other_spellings import written_as
 from ..plan.nodes import ReduceFunction
+from ..plan.origins.aliases import with_sides
 from ..plan.origins.origins import JoinSide, PairsOfSides
 from ..skew.balance import Balance
 from .balanced.balancing import AnyBalance, Routed
@@ -110,11 +111,17 @@ class JoinOperators(SetOperators):
         right = _renamed(left, right, pairs, _SUFFIX if suffix is None and kind in _LEFT_ONLY else suffix)
         sides = _sides_of(left, whole, right, pairs, kind)
         over = PairsOfSides(Schema((*left.schema, *_beside(right, pairs))), sides)
-        condition = None if where is None else _condition_over(where, over)
+        condition = None if where is None else self._condition_over(where, over)
         rows = Joining(left, right, pairs, condition, null_safe, balance).joined(kind)
-        if kind not in _LEFT_ONLY:
-            self.plan.origins.joined(rows.node, sides)
+        self.plan.origins.joined(rows.node, sides[:1] if kind in _LEFT_ONLY else sides)
         return replace(rows, called=None)
+
+    def _condition_over(self, where: ExprLike, pairs: PairsOfSides) -> Expr:
+        """Return `where` of a join as a condition over the columns of pairs."""
+        if isinstance(where, str):
+            where = SqlExpr(f"join(where={where!r:.80})", where, "spark", "where={}")
+        condition = as_condition("join(where=…)", where)
+        return over_rows(with_sides(condition, pairs, self.plan.origins, None), pairs)
 
     def _joined_on(
         self,
@@ -159,7 +166,12 @@ class JoinOperators(SetOperators):
         right = _renamed(left, right, (), suffix)
         sides = _sides_of(left, whole, right, (), "inner")
         over = PairsOfSides(Schema((*left.schema, *right.schema)), sides)
-        read = [over_rows(each, over) if isinstance(each, Expr) else each for each in conditions]
+        read = [
+            over_rows(with_sides(each, over, self.plan.origins, None), over)
+            if isinstance(each, Expr)
+            else each
+            for each in conditions
+        ]
         parts = parts_of(left, right, read)
         names = (*left.schema.names, *right.schema.names)
         on, named = parts.on, dict(parts.on)
@@ -226,13 +238,6 @@ class JoinOperators(SetOperators):
             raise SchemaError(f"join_where ({call_site()}) needs a condition, as in col.x < col.y")
         conditions = [as_condition("join_where", predicate) for predicate in predicates]
         return self.theta_join(other, conditions, suffix=suffix)
-
-
-def _condition_over(where: ExprLike, pairs: PairsOfSides) -> Expr:
-    """Return `where` of a join as a condition over the columns of pairs."""
-    if isinstance(where, str):
-        where = SqlExpr(f"join(where={where!r:.80})", where, "spark", "where={}")
-    return over_rows(as_condition("join(where=…)", where), pairs)
 
 
 _Sides = tuple[SetOperators, SetOperators]

@@ -22,7 +22,7 @@ from ..linear.user_functions import MapFunction
 from ..other_spellings import meant, of_another_library, written_as
 from ..other_spellings.answers import explain_item
 from ..plan.nodes import Filter, Negate, NotNull, Select
-from ..plan.origins.aliases import columns_of_side
+from ..plan.origins.aliases import all_of_side
 from .handle import Handle, Name, name_of
 
 __all__ = ["NullOperators", "RowOperators"]
@@ -96,7 +96,10 @@ class RowOperators(Handle):
 
     def _side(self, alias: str) -> dict[str, Expr]:
         """Return the columns of a side that `alias` has named, by their own names; none if there is none."""
-        names = columns_of_side(self.node, self.plan.origins, self.called, alias)
+        try:
+            names = all_of_side(self.node, self.plan.origins, self.called, alias)
+        except ExpressionError as error:
+            raise ExpressionError(f"{alias}.* ({call_site()}): {error}") from None
         return {name: col(own) for name, own in names.items()}
 
     def _new_in(self, listed: Mapping[str, Expr], side: Mapping[str, Expr]) -> Mapping[str, Expr]:
@@ -283,8 +286,11 @@ class RowOperators(Handle):
         """Return the columns that texts make, by the names that they have."""
         exprs: dict[str, Expr] = {}
         for name, sql, _ in parts:
-            all_columns = {each: col(each) for each in self.schema.names}
-            named = all_columns if name == "*" else {name: self.sided(sql)}
+            if name == "*":
+                named: dict[str, Expr] = {each: col(each) for each in self.schema.names}
+            else:
+                side = self._side(name[:-2]) if name.endswith(".*") else {}
+                named = side or {name: self.sided(sql)}
             for each in named:
                 if each in exprs:
                     raise SchemaError(

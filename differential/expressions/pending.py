@@ -168,10 +168,25 @@ def names_without_owner(expr: Expr, rows: RowsOfSchema) -> frozenset[str]:
     if isinstance(expr, OwnedColumn):
         return frozenset()
     if isinstance(expr, SqlExpr) and not isinstance(expr, SqlCall):
-        return over_rows(expr, rows).columns()
+        return _names_without_side(expr, rows.schema)
     if not (expr.is_pending and isinstance(expr, Operation | SqlCall)):
         return expr.columns()
     return frozenset[str]().union(*(names_without_owner(operand, rows) for operand in expr.operands))
+
+
+def _names_without_side(sql: SqlExpr, schema: Schema) -> frozenset[str]:
+    """Return the columns that a text names without a side."""
+    apart = {
+        alias: {own: f"\0{alias}\0{name}" for own, name in columns.items()}
+        for alias, columns in sql.sides.items()
+    }
+    more = [
+        Column(apart[alias][own], schema[name].type)
+        for alias, columns in sql.sides.items()
+        for own, name in columns.items()
+    ]
+    value = sql_reader().value(changed(sql, sides=apart), Schema((*schema, *more)))
+    return value.columns() & frozenset(schema.names)
 
 
 def changed(sql: S, **parts: object) -> S:

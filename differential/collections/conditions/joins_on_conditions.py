@@ -73,6 +73,7 @@ class ConditionJoins(JoinOperators):
         else:
             rows = _joined(left, right, condition, how, balance)
         if how in ("semi", "anti"):
+            self.plan.origins.joined(rows.node, sides[:1])
             return rows
         rows = rows.select(*left.schema.names, *right.schema.names)
         self.plan.origins.joined(rows.node, sides)

@@ -34,7 +34,7 @@ from timely.user_code.short_traces import in_short, short_lookup
 from ...aggregates import Aggregate
 from ...errors import ExpressionError, SchemaError, shown
 from ...expressions.expression import ColumnRef, Expr, ExprLike, Ordering, col, lit, when
-from ...expressions.orders import By, Length, in_units, orderings
+from ...expressions.orders import By, Length, in_units
 from ...expressions.pending import over_rows
 from ...operators.reducing.window_parts import Frame, FrameUnit, WindowKind, two_ways
 from ...other_spellings import written_as
@@ -177,7 +177,7 @@ class WindowOperators(OrderOperators):
             self.schema.offset(name)
         if len(set(named)) != len(named):
             raise SchemaError(f"over ({call_site()}): a key is named twice in {', '.join(named)}")
-        order = () if by is None else orderings(by, "over")
+        order = () if by is None else self._order_of(by, "over")
         return Windowed(self, named, order, Frame() if order else Frame("range", None, None))
 
 
@@ -257,10 +257,11 @@ class Windowed(Offered, Generic[H]):
             kind, argument, amount = _parts(name, function, where)
             at.append(None if argument is None else len(exprs))
             if argument is not None:
-                exprs.append(col(argument) if isinstance(argument, str) else argument)
+                exprs.append(rows.sided(col(argument) if isinstance(argument, str) else argument))
             calls.append(WindowCall(name, kind, None, amount))
             if isinstance(function, WindowFunction) and function.default is not None:
-                defaults[name] = function.default
+                default = function.default
+                defaults[name] = rows.sided(default) if isinstance(default, Expr) else default
         return self._computed(calls, exprs, at, defaults)
 
     def _computed(

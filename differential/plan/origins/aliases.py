@@ -14,7 +14,7 @@ from ...expressions.pending import OwnedColumn, RowsOfSchema, SqlCall, SqlExpr, 
 from ..nodes import Node
 from .origins import Origins, PairsOfSides, Wanted
 
-__all__ = ["columns_of_side", "with_sides"]
+__all__ = ["all_of_side", "columns_of_side", "with_sides"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,9 @@ class _NamedSide:
         if len(names) == 1:
             return names[0]
         why = f"is ambiguous: it is {' and '.join(names)} here" if names else "is none of these rows"
+        assert isinstance(rows, Node | PairsOfSides)
+        if not names and column.name in self.origins.lacking(rows, self.called, self.alias):
+            why = _behind_key(column.name)
         raise ExpressionError(f"{column.written!r} ({column.site}) {why}; there are: {rows.schema}.")
 
     def has_column_in(self, column: OwnedColumn, rows: RowsOfSchema, alias: str | None) -> bool:
@@ -82,3 +85,23 @@ def columns_of_side(
         if len(names) == 1:
             own_names[name] = names[0]
     return own_names
+
+
+def all_of_side(rows: Node, origins: Origins, called: str | None, alias: str) -> dict[str, str]:
+    """Return what `columns_of_side` does; raise ExpressionError if a column is ambiguous, or if a join has
+    none of it.
+    """
+    for name in origins.columns(rows, called, alias):
+        names = origins.names(rows, called, Wanted(name, None, alias))
+        if len(names) > 1:
+            raise ExpressionError(f"{alias}.{name} is ambiguous: it is {' and '.join(names)} here")
+    if lacking := sorted(origins.lacking(rows, called, alias)):
+        raise ExpressionError(f"{alias}.{lacking[0]} {_behind_key(lacking[0])}")
+    return columns_of_side(rows, origins, called, alias)
+
+
+def _behind_key(name: str) -> str:
+    return (
+        "is not there behind this join, which has one key for both sides: join on a condition, as in "
+        f"a.{name} == b.{name}, or name the columns that you need"
+    )

@@ -146,6 +146,29 @@ class Origins:
             node = node.children[0]
         return node.schema.names
 
+    def lacking(self, rows: Node | PairsOfSides, called: str | None, alias: str) -> set[str]:
+        """Return the columns of what is called `alias` that its join has not: keys, behind outer joins."""
+        if isinstance(rows, PairsOfSides):
+            return self._lacking_in(rows.sides, alias)
+        node = rows
+        while called != alias:
+            for sides in self.sides.get(node.digest, ()):
+                if lacking := self._lacking_in(sides, alias):
+                    return lacking
+            if node.digest in self.sides or _moved(node) is None:
+                return set()
+            node = node.children[0]
+        return set()
+
+    def _lacking_in(self, sides: tuple[JoinSide, ...], alias: str) -> set[str]:
+        lacking: set[str] = set()
+        for side in sides:
+            if side.alias == alias:
+                lacking |= set(side.node.schema.names) - side.names.keys()
+            else:
+                lacking |= self.lacking(side.node, side.alias, alias)
+        return lacking
+
     def aliases(self, rows: Node | PairsOfSides, called: str | None) -> set[str]:
         """Return the names of all that has a name among `rows`, which are called `called`."""
         if isinstance(rows, PairsOfSides):

@@ -26,8 +26,9 @@ _BEFORE = "SELECT "
 
 
 def column_of(name: str, text: str, dialect: str) -> tuple[str, bool]:
-    """Return the name of the column that a text makes, and whether it gives the name by AS; "*" for all
-    columns. `name` begins the messages of errors. Raises SqlError for a text that is no single expression.
+    """Return the name of the column that a text makes, and whether it gives the name by AS. "*" is all
+    columns, "a.*" those of a side. `name` begins the messages of errors. Raises SqlError for a text that is
+    no single expression.
     """
     source, node = _read(name, text, dialect)
     if isinstance(node, exp.Alias):
@@ -36,6 +37,10 @@ def column_of(name: str, text: str, dialect: str) -> tuple[str, bool]:
     if isinstance(node, exp.Star):
         source.parts_of(node)
         return "*", False
+    if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+        source.parts_of(node, "this", "table")
+        source.parts_of(node.this)
+        return f"{node.table}.*", False
     label = str(node.name) if isinstance(node, exp.Column) else ""
     return label or source.label(node), False
 
@@ -43,9 +48,7 @@ def column_of(name: str, text: str, dialect: str) -> tuple[str, bool]:
 def value_over(name: str, sql: SqlExpr, schema: Schema) -> Expr:
     """Return what a text means over the columns of `schema`; raises SqlError if it means nothing."""
     source, node = _read(name, sql.text, sql.dialect)
-    columns = tuple(Attribute(each.name, each.name, each.type) for each in schema)
-    scope = NameScope([ColumnsOf("", columns), *_sides(sql, schema)])
-    stage = Stage("an expression of a collection", scope)
+    stage = Stage("an expression of a collection", _scope(sql, schema))
     reader = SpecialReader(source, AttributeNames(), _Subqueries(source)).expressions
     if sql.form:
         value = reader.truth(node, stage)
@@ -64,8 +67,7 @@ def has_aggregates(name: str, sql: SqlExpr) -> bool:
 def grouped_over(name: str, sql: SqlExpr, schema: Schema, keys: Sequence[str]) -> GroupedText:
     """Return what a text means over the groups by `keys`; raises SqlError if it means nothing."""
     source, node = _read(name, sql.text, sql.dialect)
-    columns = tuple(Attribute(each.name, each.name, each.type) for each in schema)
-    scope = NameScope([ColumnsOf("", columns)])
+    scope = _scope(sql, schema)
     calls = AggregateCalls(keys=[ColumnRef(key).describe() for key in keys])
     stage = Stage("agg", scope, calls, inner=Stage("the operand of an aggregate", scope))
     reader = SpecialReader(source, AttributeNames(), _Subqueries(source)).expressions
@@ -80,9 +82,11 @@ def grouped_over(name: str, sql: SqlExpr, schema: Schema, keys: Sequence[str]) -
     return GroupedText(expr, aggregates)
 
 
-def _sides(sql: SqlExpr, schema: Schema) -> list[ColumnsOf]:
-    """Return the sides that the text may name, as in a.x. Their columns are those of the rows once more."""
-    return [
+def _scope(sql: SqlExpr, schema: Schema) -> NameScope:
+    """Return the columns of the rows, and the sides that the text may name, as in a.x. The columns of a side
+    are those of the rows once more.
+    """
+    sides = [
         ColumnsOf(
             alias,
             tuple(Attribute(name, own, schema[name].type) for own, name in columns.items()),
@@ -90,6 +94,9 @@ def _sides(sql: SqlExpr, schema: Schema) -> list[ColumnsOf]:
         )
         for alias, columns in sql.sides.items()
     ]
+    return NameScope(
+        [ColumnsOf("", tuple(Attribute(each.name, each.name, each.type) for each in schema)), *sides]
+    )
 
 
 class _Subqueries:

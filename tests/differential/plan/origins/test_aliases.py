@@ -48,6 +48,17 @@ def _with_dots(build: Callable[[Collection], Collection]) -> bytes:
         (lambda j: j.filter("r.x > l.x and k = 1"), lambda a, b, j: j.filter((b.x > a.x) & (col.k == 1))),
         (lambda j: j.selectExpr("r.x + 1 AS y", "l.k"), lambda a, b, j: j.select((b.x + 1).alias("y"), a.k)),
         (lambda j: j.drop("r.day"), lambda a, b, j: j.drop(b.day)),
+        (lambda j: j.selectExpr("r.*", "l.k + 1 AS n"),
+         lambda a, b, j: j.select(k=b.k, x=b.x, day=b.day, n=a.k + 1)),
+        (lambda j: j.over("l.k", by=[col("r.x").desc(), "r.k"]).with_columns(
+            n=dd.lag("r.x", 1, col("l.x")), s=dd.sum(col("r.x") * 2)),
+         lambda a, b, j: j.over(a.k, by=[b.x.desc(), b.k]).with_columns(
+             n=dd.lag(b.x, 1, col.x), s=dd.sum(b.x * 2))),
+        (lambda j: j.top_k(2, by=col("r.x").desc(), keys="l.k"),
+         lambda a, b, j: j.top_k(2, by=b.x.desc(), keys=a.k)),
+        (lambda j: j.group_by("l.k").first(by="r.x"), lambda a, b, j: j.group_by(a.k).first(by=b.x)),
+        (lambda j: j.group_by("l.k").agg(dd.expr("sum(r.x) + 1 AS s")),
+         lambda a, b, j: j.group_by(a.k).agg(dd.expr("sum(x_right) + 1 AS s"))),
         (lambda j: j.select(dd.when(col("l.x") > 1, col("r.x")).otherwise(0).alias("w")),
          lambda a, b, j: j.select(dd.when(a.x > 1, b.x).otherwise(0).alias("w"))),
     ],
@@ -65,6 +76,48 @@ def test_rows_that_have_a_name_are_a_side_too() -> None:
     assert left.select("l.x", "k").schema.names == ("x", "k")
     by_key = left.join(left.select("k", y=col.x).alias("b"), "k")
     assert by_key.select("b.*", "l.x").schema.names == ("k", "y", "x")
+
+
+@pytest.mark.parametrize("how", ["semi", "anti"])
+def test_rows_have_the_names_of_their_sides_behind_semi_and_anti_joins(how: str) -> None:
+    left, right = sides()
+    for rows in (left.join(right, left.k == right.x, how=how), left.join(right, "k", how=how)):
+        assert rows.filter("l.x > 1").select("l.x", "l.*").schema.names == ("x", "k", "day")
+        with pytest.raises(ExpressionError, match=r"no column 'r\.x'"):
+            rows.select("r.x")
+
+
+def test_conditions_of_joins_name_sides_as_text_or_by_col() -> None:
+    left, right = sides()
+    owned = left.join(right, (left.k == right.x) & (left.x > right.k)).node.digest
+    assert left.join(right, dd.expr("l.k = r.x and l.x > r.k")).node.digest == owned
+    by_key = left.join(right, "k", suffix="_right", where=left.x > right.x).node.digest
+    for where in ("l.x > r.x", col("l.x") > col("r.x")):
+        assert left.join(right, "k", suffix="_right", where=where).node.digest == by_key
+    theta = left.theta_join(right, left.x > right.x, suffix="_right").node.digest
+    assert left.theta_join(right, col("l.x") > col("r.x"), suffix="_right").node.digest == theta
+    with pytest.raises(ExpressionError, match="both sides have a column 'x', which may be either here"):
+        left.join(right, dd.expr("l.k = r.k and x > 1"))
+
+
+@pytest.mark.parametrize(("how", "side"), [("left", "r"), ("right", "l"), ("outer", "l"), ("outer", "r")])
+def test_a_side_whose_key_an_outer_join_has_not_is_no_whole_side(how: str, side: str) -> None:
+    left, right = sides()
+    rows = left.join(right, "k", how=how, suffix="_right").filter(col.k > 1)
+    for wrong in (lambda: rows.select(f"{side}.*"), lambda: rows.selectExpr(f"{side}.*"),
+                  lambda: rows.select(f"{side}.k")):  # fmt: skip
+        with pytest.raises(ExpressionError, match=r"join on a condition, as in a\.k == b\.k"):
+            wrong()
+    assert rows.join(left.alias("z").select(z=col.k), {"k": "z"}).select(f"{side}.x").schema.names == ("x",)
+    with pytest.raises(ExpressionError, match=r"join on a condition, as in a\.k == b\.k"):
+        rows.join(left.alias("z").select(z=col.k), {"k": "z"}).select(f"{side}.*")
+
+
+def test_two_sides_of_one_name_are_ambiguous_as_a_whole_too() -> None:
+    left, _ = sides()
+    rows = left.join(left, "k", suffix="_right")
+    with pytest.raises(ExpressionError, match=r"l\.\* \(.*l\.x is ambiguous: it is x and x_right here"):
+        rows.select("l.*")
 
 
 def test_a_column_whose_own_name_has_a_dot_comes_first() -> None:
