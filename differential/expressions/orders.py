@@ -24,6 +24,9 @@ By: TypeAlias = OrderSpec | Sequence[OrderSpec]
 Length: TypeAlias = Decimal | dt.timedelta
 """How far values of an order are apart: a number, or a time."""
 
+_DIGITS_MAX: Final = 60
+"""More places than decimals have before or behind their point."""
+
 _DAY: Final = dt.timedelta(days=1)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
 
@@ -57,6 +60,10 @@ def in_units(length: Length, type_: ColumnType, *, is_start: bool) -> int:
     Raises ExpressionError for a bound that cannot be added to the order.
     """
     units: Fraction | None = None
+    if isinstance(length, Decimal) and length.is_finite() and length and abs(length.adjusted()) > _DIGITS_MAX:
+        # A fraction would have all the digits. The same rows are that far.
+        places = _DIGITS_MAX if length.adjusted() > 0 else -_DIGITS_MAX
+        length = Decimal(1).scaleb(places).copy_sign(length)
     if isinstance(length, dt.timedelta):
         if type_.kind in ("date", "timestamp"):
             unit = _DAY if type_.kind == "date" else _MICROSECOND
@@ -65,7 +72,8 @@ def in_units(length: Length, type_: ColumnType, *, is_start: bool) -> int:
         units = Fraction(length) * 10**type_.scale
     if units is None:
         takes = "a timedelta, or INTERVAL '1' DAY in SQL" if type_.kind == "timestamp" else "a number"
+        far = length.copy_abs() if isinstance(length, Decimal) else abs(length)
         raise ExpressionError(
-            f"{abs(length)} is no bound of a range in the order of a column of type {type_}: it takes {takes}"
+            f"{far} is no bound of a range in the order of a column of type {type_}: it takes {takes}"
         )
     return math.ceil(units) if is_start else math.floor(units)

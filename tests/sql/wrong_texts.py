@@ -174,6 +174,12 @@ WRONG_TEXTS = {
     "select sum(a) over (order by a range between interval 1 month preceding and current row) from t": (
         "1:8: INTERVAL '1' MONTH: months differ in length"
     ),
+    "select sum(a) over (order by a range between interval '-1' day preceding and current row) from t": (
+        "1:55: INTERVAL '-1' DAY is negative, or longer than times are apart"
+    ),
+    "select max(a) over (order by a range interval 999999999999 day preceding) from t": (
+        "1:8: INTERVAL '999999999999' DAY is negative, or longer"
+    ),
     "select sum(a) over (order by a range between interval 1 day preceding and current row) from t": (
         "1:8: 1 day, 0:00:00 is no bound of a range in the order of a column of type int"
     ),

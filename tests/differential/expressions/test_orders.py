@@ -33,6 +33,10 @@ def test_refused_nothing_and_what_is_no_column() -> None:
         (Decimal("1.5"), decimal(9, 2), 150, 150),
         (Decimal("0.005"), decimal(9, 2), 1, 0),
         (Decimal(7), day, 7, 7),
+        (Decimal("0e-999999999"), integer, 0, 0),
+        (Decimal("1e-999999999"), decimal(9, 2), 1, 0),
+        (Decimal("-1e-999999999"), decimal(9, 2), 0, -1),
+        (Decimal("-2e999999"), integer, -(10**60), -(10**60)),
         (dt.timedelta(hours=-36), day, -1, -2),
         (dt.timedelta(hours=1), timestamp, 3_600_000_000, 3_600_000_000),
     ],
@@ -47,8 +51,8 @@ def test_bounds_between_two_units_leave_the_range_as_it_is(
 @pytest.mark.parametrize(
     ("length", "type_"),
     [
-        (Decimal("NaN"), integer), (Decimal(1), floating), (Decimal(1), timestamp),
-        (dt.timedelta(1), integer), (dt.timedelta(1), decimal(9, 2)),
+        (Decimal("NaN"), integer), (Decimal("sNaN"), integer), (Decimal(1), floating),
+        (Decimal(1), timestamp), (dt.timedelta(1), integer), (dt.timedelta(1), decimal(9, 2)),
     ],
 )  # fmt: skip
 def test_refused_bounds_that_cannot_be_added(length: Length, type_: ColumnType) -> None:

@@ -345,6 +345,8 @@ def _bound(text: SqlText, spec: exp.Expression, name: str, by: ColumnType | None
         interval = interval_of(text, bound)
         if interval.months:
             raise text.error(spec, f"{text.written(bound)}: months differ in length; write days")
+        if not 0 <= interval.micros < 1 << 63:
+            raise text.error(spec, f"{text.written(bound)} is negative, or longer than times are apart")
         length = sign * dt.timedelta(microseconds=interval.micros)
     elif isinstance(bound, exp.Literal) and not bound.args.get("is_string"):
         if by is None and str(bound.this).isdigit():
