@@ -101,7 +101,7 @@ class StatementReads:
             raise SqlError(
                 f"{behind} is sealed up to epoch {least}, and {ahead} up to {most}: a query of both has no "
                 "answer before both are, and nothing is sealed here. A SELECT by cluster.sql or python -m "
-                "timely.sql seals both"
+                f"timely.sql seals all tables; your own dataflows are sealed by flow.seal(through={most})"
             )
         return max(0, ends[0][0]) if ends else 0
 

@@ -84,6 +84,18 @@ def test_tables_are_read_without_a_seal_if_they_are_sealed_equally_far(shop: tim
     assert epochs()["late"] == before["orders"]
     assert read(f"select count(*) from ({both})").fetchall() == [(4,)]
 
+    def rates(flow: timely.Dataflow) -> None:
+        dd.input(flow, "rates", "id: int").export("rates")
+
+    own, through = shop.install(rates), epochs()["orders"] - 1
+    own.seal()
+    with pytest.raises(
+        dd.SqlError, match=rf"your own dataflows are sealed by flow.seal\(through={through}\)"
+    ):
+        read("select orders.id from orders join rates on rates.id = orders.id")
+    own.seal(through=through)
+    assert read("select orders.id from orders join rates on rates.id = orders.id").epoch == through
+
 
 def test_tables_with_a_key_keep_the_last_row_of_each(shop: timely.Cluster) -> None:
     assert rows(shop, "select * from orders order by id desc") == [
