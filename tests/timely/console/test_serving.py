@@ -381,6 +381,33 @@ def test_a_page_of_ones_own_is_guarded_as_the_console_is(served: Served, tmp_pat
     assert served.get("/page/").status == 404
 
 
+def test_a_page_of_ones_own_that_changes_or_goes_is_not_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_cluster() -> timely.Cluster:
+        raise timely.PeerError("there is none")
+
+    folder = tmp_path / "page"
+    folder.mkdir()
+    (folder / "index.html").write_text("mine")
+    (folder / "itself").symlink_to("itself")
+    monkeypatch.chdir(tmp_path)
+    server = serve(lambda: ClusterWatch(None, no_cluster), "127.0.0.1", 0, page=Path("page"))
+    try:
+        visitor = Visitor(server.address)
+        moved = tmp_path / "moved"
+        folder.rename(moved)
+        assert visitor.get("/page/").status == 404, "gone before anybody looked"
+        moved.rename(folder)
+        monkeypatch.chdir(folder)
+        assert visitor.get("/page/").text == "mine", "the program has gone to another folder"
+        assert visitor.get("/page/itself").status == 404
+        (folder / "index.html").unlink()
+        assert visitor.get("/page/").status == 404 and visitor.get("/").status == 200
+    finally:
+        server.close()
+
+
 def test_a_port_that_is_taken_is_said(served: Served) -> None:
     with pytest.raises(timely.MisuseError, match=rf"127\.0\.0\.1:{served.port} is taken"):
         served.cluster.console(served.port)

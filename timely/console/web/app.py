@@ -11,11 +11,12 @@ from typing import Final
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 
 from ...client.session import Flow
 from ...errors import MisuseError, TimelyError
@@ -42,7 +43,7 @@ _BUSY: Final = "the console has as many calls under way as it may: try again in 
 def app_of(watch: ClusterWatch, outputs: LiveOutputs, own: Path | None = None) -> ASGIApp:
     """Return the application for a cluster; `own` is the folder of a page of the user's own."""
     answers = _Answers(watch, outputs)
-    theirs = [] if own is None else [Mount(OWN_PAGE, StaticFiles(directory=own, html=True))]
+    theirs = [] if own is None else [Mount(OWN_PAGE, _OwnFiles(directory=own.resolve(), html=True))]
     return Starlette(
         routes=[
             *theirs,
@@ -57,6 +58,20 @@ def app_of(watch: ClusterWatch, outputs: LiveOutputs, own: Path | None = None) -
             Mount("/static", StaticFiles(directory=_PAGE)),
         ]
     )
+
+
+class _OwnFiles(StaticFiles):
+    """The files of a user's own page. The folder may change, and be gone, while it is served."""
+
+    async def check_config(self) -> None:
+        """Check nothing: `serve` has checked the folder, and one that is gone has no files."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """Return a file, or 404 if it cannot be read: a link to itself, say."""
+        try:
+            return await super().get_response(path, scope)
+        except OSError:
+            raise HTTPException(404) from None
 
 
 class _Answers:
