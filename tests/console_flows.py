@@ -10,7 +10,7 @@ from differential import col
 from differential.algorithms import connected_components
 from progress.times.timestamp import Timestamp
 
-__all__ = ["SCRIPT", "fails", "long_one", "naps", "network", "shop"]
+__all__ = ["SCRIPT", "fails", "long_one", "naps", "network", "shop", "two_inputs", "two_outputs"]
 
 SCRIPT = "<script>document.title = 'broken'</script><img src=x onerror=alert(1)> 50% %41"
 
@@ -58,6 +58,13 @@ def fails(dataflow: timely.Dataflow) -> None:
 def two_inputs(dataflow: timely.Dataflow) -> None:
     """Waits for the slower of two inputs."""
     dataflow.output("both", dataflow.input("fast").concat(dataflow.input("slow")))
+
+
+@timely.builder
+def two_outputs(dataflow: timely.Dataflow) -> None:
+    """Has two outputs that share no epoch."""
+    dataflow.output("fast", dataflow.input("fast"))
+    dataflow.output("slow", dataflow.input("slow"))
 
 
 class Naps(timely.Vertex):

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from browsers import Page, opened
-from console_flows import SCRIPT, fails, long_one, naps, network, shop, two_inputs
+from console_flows import SCRIPT, fails, long_one, naps, network, shop, two_inputs, two_outputs
 
 import timely
 from timely.client.reports.figures import figures
@@ -232,6 +232,26 @@ def test_an_output_that_is_left_is_not_opened_again(shown: Shown) -> None:
     page.run("globalThis.EventSource = Object.getPrototypeOf(globalThis.EventSource)")
     page.go(f"flow/{shown.flow.index}/output/50%")
     page.shows("main h1", "50%")
+
+
+def test_tables_of_several_epochs_are_told_in_the_end_and_so_is_the_end_of_their_dataflow(
+    shown: Shown,
+) -> None:
+    page = shown.page
+    flow = shown.cluster.install(two_outputs)
+    page.run(
+        "globalThis.told = {}; import('/static/following.js').then((m) => { globalThis.ends = m"
+        ".followTogether('two_outputs', {fast: {}, slow: {}}, (each) => { globalThis.told = each; }); })"
+    )
+    last = "return [told.tables?.fast.rows.length ?? -1, told.epoch ?? '', told.error ?? '']"
+    page.until(lambda: page.run(last) == [0, -1, ""])
+    for epoch in range(3):  # each comes sooner after the one before than tables of several epochs are told
+        flow.input("fast").insert([epoch])
+        flow.input("fast").seal()
+        page.until(lambda rows=epoch + 1: page.run(last) == [rows, "", ""], 10)  # type: ignore[misc]
+    flow.uninstall()
+    page.until(lambda: page.run(last) == [-1, "", "no dataflow two_outputs is there any more"], 10)
+    page.run("globalThis.ends()")
 
 
 def test_a_hundred_thousand_changes_a_second_do_not_block_it(shown: Shown) -> None:

@@ -59,16 +59,30 @@ export function followTogether(name, outputs, onTables) {
   let ends = [];
   let tables = {};
   let told = 0;
+  let timer = null; // tells tables of several epochs that have come too soon after others
 
   function hear(output, table) {
     tables[output] = table;
     const errors = names.map((each) => tables[each]?.error).filter(Boolean);
-    if (errors.length) return onTables({ dataflow, tables: null, epoch: null, error: errors[0] });
+    if (errors.length) {
+      forget();
+      return onTables({ dataflow, tables: null, epoch: null, error: errors[0] });
+    }
     if (names.some((each) => !tables[each])) return undefined;
-    const isOne = new Set(names.map((each) => tables[each].epoch)).size === 1;
-    if (!isOne && performance.now() - told < TOGETHER_MS) return undefined;
+    if (new Set(names.map((each) => tables[each].epoch)).size === 1) return tell(table.epoch);
+    timer ??= setTimeout(() => tell(null), Math.max(0, told + TOGETHER_MS - performance.now()));
+    return undefined;
+  }
+
+  function forget() {
+    clearTimeout(timer);
+    timer = null;
+  }
+
+  function tell(epoch) {
+    forget();
     told = performance.now();
-    return onTables({ dataflow, tables: { ...tables }, epoch: isOne ? table.epoch : null, error: "" });
+    onTables({ dataflow, tables: { ...tables }, epoch, error: "" });
   }
 
   function find() {
@@ -79,7 +93,10 @@ export function followTogether(name, outputs, onTables) {
     if (newest === dataflow) return;
     end();
     dataflow = newest;
-    if (newest === null) return;
+    if (newest === null) {
+      onTables({ dataflow, tables: null, epoch: null, error: `no dataflow ${name} is there any more` });
+      return;
+    }
     ends = names.map((output) => follow({ dataflow, output, ...outputs[output] }, (table) => hear(output, table)));
   }
 
@@ -87,6 +104,7 @@ export function followTogether(name, outputs, onTables) {
     for (const each of ends) each();
     ends = [];
     tables = {};
+    forget();
     told = performance.now();
   }
 
