@@ -207,3 +207,50 @@ def test_an_embedded_cluster_gives_back_behind_a_load_when_something_else_is_ask
         assert not given_back, "its caller has not waited for that"
         assert [count for _, (_, count) in flow.output("counts").changes()] == [100]
         assert given_back
+
+
+_ARENAS = """
+import ctypes, sys, threading
+import pyarrow as pa
+from bench.memory import resident_mib
+from timely.giving_back import give_back_freed, limit_arenas
+if sys.argv[1] == "limited":
+    limit_arenas()
+before, held, freed = resident_mib(), [], []
+go_on = [threading.Event() for _ in range(8)]
+def fill(number):
+    pieces = [bytearray(2_000) for _ in range(2_500)]
+    held.append(pieces[-1])  # the last one keeps the arena from shrinking
+    freed.append(number)
+    del pieces
+    go_on[number].wait()
+threads = [threading.Thread(target=fill, args=(number,)) for number in range(8)]
+for number, thread in enumerate(threads):
+    thread.start()
+    while len(freed) <= number:
+        pass
+for number, thread in enumerate(threads):
+    go_on[number].set()
+    thread.join()
+kept = resident_mib() - before
+give_back_freed()
+print(int(kept), int(resident_mib() - before), pa.default_memory_pool().backend_name)
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="a C library that cannot be told")
+def test_many_threads_that_do_little_each_share_few_arenas_and_what_they_free_is_given_back() -> None:
+    def run(how: str) -> tuple[int, int, str]:
+        environment = {name: value for name, value in os.environ.items() if "MALLOC" not in name}
+        environment.pop("ARROW_DEFAULT_MEMORY_POOL", None)
+        run = subprocess.run(
+            [sys.executable, "-c", _ARENAS, how],
+            cwd=ROOT, env=environment, check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        kept, left, pool = run.stdout.split()
+        return int(kept), int(left), pool
+
+    kept, left, pool = run("limited")
+    assert kept < 20 and left < 5 and pool == "system"
+    more_kept, left, _ = run("as it is")
+    assert more_kept > kept + 10 and left < 5

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 
 from ..errors import TimelyError
+from ..giving_back import limit_arenas
 from .command import run_command
 
 
 def main(arguments: list[str]) -> int:
     """Run the command; return the exit status: 0 if it was interrupted, otherwise 1."""
+    limit_arenas()  # each live table has threads of its own
     try:
         run_command(arguments, sys.stdout)
     except TimelyError as error:

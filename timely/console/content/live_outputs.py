@@ -22,6 +22,7 @@ from ...client.cluster import Cluster
 from ...client.reading import FlowOutput
 from ...client.shown.first_rows import check_size, merged_rows, summed_changes
 from ...errors import ForgottenError, MisuseError, TimelyError
+from ...giving_back import give_back_freed
 from ...limits import LIVE_OUTPUTS_COUNT_MAX
 from ...operators.capture import FOREVER
 from ...user_code.html_tables import cell_text
@@ -106,6 +107,15 @@ class LiveOutput:
         self._is_over.set()
 
     def _run(self) -> None:
+        try:
+            self._read()
+        finally:
+            if self._is_over.is_set():
+                with self._lock:
+                    self._rows, self._views = self._rows._replace(table=None), {}
+            give_back_freed()
+
+    def _read(self) -> None:
         while not self._is_over.is_set():
             began = time.monotonic()
             try:

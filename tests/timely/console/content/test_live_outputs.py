@@ -237,6 +237,27 @@ def test_a_page_that_comes_again_finds_the_rows_and_nobody_reads_them_for_long(
     flow.uninstall()
 
 
+def test_what_a_live_table_has_freed_is_given_back_when_nobody_looks_any_more(
+    cluster: timely.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_back: list[int] = []
+    monkeypatch.setattr(
+        "timely.console.content.live_outputs.give_back_freed",
+        lambda: given_back.append(pa.total_allocated_bytes()),
+    )
+    flow = cluster.install(keyed)
+    flow.input("rows").insert(pa.table({"key": np.arange(500_000), "value": np.arange(500_000)}))
+    flow.seal(wait=True)
+    before = pa.total_allocated_bytes()
+    output = LiveOutput(lambda: cluster, flow.index, "rows")
+    until(lambda: told(output)["total"] == 500_000)
+    assert pa.total_allocated_bytes() > before + (8 << 20) and not given_back
+    output.close()
+    until(lambda: not output._thread.is_alive())
+    assert len(given_back) == 1 and given_back[0] < before + (1 << 20), "its rows are dropped by then"
+    flow.uninstall()
+
+
 def test_there_are_so_many_live_outputs_and_what_is_left_is_closed(cluster: timely.Cluster) -> None:
     outputs = LiveOutputs(lambda: cluster)
     looked = [outputs.looked_at(number, "x") for number in range(LIVE_OUTPUTS_COUNT_MAX)]
