@@ -42,7 +42,7 @@ _SMALL: Final = 1 << 31
 
 @dataclass(frozen=True)
 class GroupAnswers(ABC):
-    """A function from the rows of groups to at most one answer for each."""
+    """A function from the rows of groups to their answers; a subclass here has at most one for each group."""
 
     value: ColumnType
     """The type of the values."""
@@ -54,7 +54,11 @@ class GroupAnswers(ABC):
 
     @abstractmethod
     def answers(self, rows: Int64s, bounds: Int64s) -> Int64s:
-        """Return the answers of groups: their words, 1, and the number of the group."""
+        """Return the answers of groups: their words, their multiplicity, and the number of the group.
+
+        rows     values and multiplicity, none zero; those of a group are sorted by their words
+        bounds   int64[2, groups]: where the rows of each group begin and end
+        """
 
     def _are_values(self, rows: Int64s) -> Bools:
         """Return which rows are there, and have a value."""
