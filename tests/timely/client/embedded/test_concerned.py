@@ -12,7 +12,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from types import SimpleNamespace
+from typing import Final, cast
 
 import pytest
 from dataflows import word_count
@@ -23,8 +24,10 @@ import timely
 from timely.client import installed
 from timely.client.embedded import pending_work, workers
 from timely.client.embedded.answers import Answers
+from timely.client.embedded.concerned import Scopes
 from timely.client.embedded.workers import EmbeddedWorkers
 from timely.running.core import Worker
+from timely.worker.replacing import Replacements
 
 SECONDS = 0.02
 SOON = 60.0
@@ -340,3 +343,55 @@ def test_what_a_dataflow_reads_is_worked_on_for_it_and_the_endless_one_is_not(
     owned.seal()
     rows = in_few_steps(lambda: reading.output("read").snapshot(timeout=1).to_pylist(), monkeypatch)
     assert isinstance(rows, list) and sorted(row["n"] for row in rows) == [7, 8]
+
+
+class Shown:
+    """What `Scopes` sees: the dataflows of a worker with what each of them reads, and their versions."""
+
+    def __init__(self) -> None:
+        self.instances: dict[int, SimpleNamespace] = {}
+        self.were_any = False
+        self.versions: dict[int, list[int]] = {}
+
+    def begin(self, number: int, *reads: int) -> None:
+        self.instances[number] = SimpleNamespace(reads={*reads})
+
+    def inputs_of(self, number: int) -> int:
+        return number
+
+    def outputs_of(self, number: int) -> int:
+        return number
+
+    def beside(self, number: int) -> list[int]:
+        return self.versions.get(number, [])
+
+    def scopes(self) -> Scopes:
+        return Scopes([cast("Worker", self)], cast("Replacements", self))
+
+
+def test_what_calls_are_about_is_what_their_dataflows_read_now() -> None:
+    shown = Shown()
+    scopes = shown.scopes()
+    shown.begin(0)
+    shown.begin(1)
+    shown.begin(2, 0)
+    assert [scopes.about((1,)), scopes.about((2,)), scopes.about((2,))] == [{1}, {0, 2}, {0, 2}]
+    assert scopes.about((3,)) == {3}, "it is about to begin"
+    shown.begin(3, 1)
+    assert scopes.about((3,)) == {1, 3}
+    assert scopes.about((0, 2, 3)) is None, "these are all"
+    shown.were_any, shown.versions = True, {1: [3]}
+    assert scopes.about((0,)) == {0} and scopes.about((1,)) == {1, 3}
+    shown.versions.clear()
+    assert scopes.about((1,)) == {1}, "its new version has taken its place"
+
+
+def test_what_calls_are_about_is_named_from_the_first_source_on() -> None:
+    shown = Shown()
+    scopes = shown.scopes()
+    shown.begin(0)
+    scopes.note(has_source=False)
+    assert scopes.about((0,)) is None and scopes.about(None) is None
+    for has_source in (True, False):
+        scopes.note(has_source)
+        assert scopes.about((0,)) == {0} and scopes.about(None) == {0}
