@@ -95,6 +95,20 @@ def test_changes_of_the_first_open_epoch_is_how_far_all_is_done() -> None:
     assert instance.epochs_done() == 7
 
 
+@pytest.mark.parametrize("beyond", [-1, 0, 1, 1000])
+def test_changes_of_epochs_that_no_word_holds_are_how_far_all_is_done(beyond: int) -> None:
+    dataflow = Dataflow()
+    dataflow.level_bits = (5,)
+    dataflow.output("out", dataflow.input("numbers"))
+    instance = Worker().install(dataflow.freeze())
+    (stage,) = {location for location, _, _ in instance.pointstamps()}
+    code, before = instance.runners[stage].code, 0
+    for epoch in (instance.frozen.layout.epochs + beyond, 2000):
+        instance.apply([(stage, code.word_of_epoch(epoch), 1), (stage, code.word_of_epoch(before), -1)])
+        assert instance.epochs_done() == epoch, "the anchor has not followed yet"
+        before = epoch
+
+
 @pytest.mark.parametrize(
     "where",
     ["turns.ready", "turns.resumed", "turns.patient", "recheck", "changes.deltas", "alarms.rung"],
