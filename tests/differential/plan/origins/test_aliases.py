@@ -41,6 +41,10 @@ def _with_dots(build: Callable[[Collection], Collection]) -> bytes:
         (lambda j: j.withColumn("y", F.year(col("r.day"))), lambda a, b, j: j.with_columns(y=F.year(b.day))),
         (lambda j: j.groupBy("r.k").agg(F.sum("l.x").alias("s"), F.max(col("r.x") * 2).alias("m")),
          lambda a, b, j: j.groupBy(b.k).agg(F.sum(a.x).alias("s"), F.max(b.x * 2).alias("m"))),
+        (lambda j: j.groupBy(col("r.k").alias("other"), "l.k").agg(
+            m=F.max_by("l.x", col("r.x") + 1), c=dd.collect("l.x", by=[col("r.x").desc(), "r.k"])),
+         lambda a, b, j: j.groupBy(b.k.alias("other"), a.k).agg(
+             m=F.max_by(a.x, b.x + 1), c=dd.collect(a.x, by=[b.x.desc(), b.k]))),
         (lambda j: j.groupBy((col("r.k") % 2).alias("odd")).agg(n=dd.count()),
          lambda a, b, j: j.groupBy((b.k % 2).alias("odd")).agg(n=dd.count())),
         (lambda j: j.orderBy(col("r.x").desc(), "l.k").limit(3),

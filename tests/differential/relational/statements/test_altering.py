@@ -83,6 +83,13 @@ def test_columns_take_more_values_and_other_defaults(shop: timely.Cluster) -> No
     assert rows(shop, "describe counts")[0] == ("customer", "string", "", "")
 
 
+def test_a_type_that_may_not_hold_the_rows_is_refused_before_views_end(shop: timely.Cluster) -> None:
+    there = shop.flows()
+    with pytest.raises(dd.SqlError, match="^<sql>:1:13: a value of 'customer' was string, and is int"):
+        shop.sql("alter table orders alter column customer type int")
+    assert shop.flows() == there
+
+
 def test_columns_go_that_no_view_reads(shop: timely.Cluster) -> None:
     shop.sql("alter table orders drop column note")
     assert rows(shop, "select * from orders order by id") == [(1, "ann"), (2, "ann")]
