@@ -266,7 +266,11 @@ class Aggregate(_OfGroup):
         own = self.argument if column is None else column
         argument = None if own is None else change(own)
         by = tuple(replace(order, expr=change(order.expr)) for order in self.by)
-        second = change(self.second) if isinstance(self.second, Expr) else self.second
+        second = self.second
+        if isinstance(second, Expr) or (second is not None and "." in second):
+            other = second if isinstance(second, Expr) else ColumnRef(second)
+            changed = change(other)
+            second = second if changed is other else changed
         if argument is column:  # no such side
             return replace(self, second=second, by=by)
         return replace(self, column=None, argument=argument, second=second, by=by)

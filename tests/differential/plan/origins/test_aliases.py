@@ -45,6 +45,8 @@ def _with_dots(build: Callable[[Collection], Collection]) -> bytes:
             m=F.max_by("l.x", col("r.x") + 1), c=dd.collect("l.x", by=[col("r.x").desc(), "r.k"])),
          lambda a, b, j: j.groupBy(b.k.alias("other"), a.k).agg(
              m=F.max_by(a.x, b.x + 1), c=dd.collect(a.x, by=[b.x.desc(), b.k]))),
+        (lambda j: j.agg(a=dd.covar_pop("l.x", "r.x"), b=dd.corr(col("l.x") + 1, col("r.x") * 2)),
+         lambda a, b, j: j.agg(a=dd.covar_pop(a.x, b.x), b=dd.corr(a.x + 1, b.x * 2))),
         (lambda j: j.groupBy((col("r.k") % 2).alias("odd")).agg(n=dd.count()),
          lambda a, b, j: j.groupBy((b.k % 2).alias("odd")).agg(n=dd.count())),
         (lambda j: j.orderBy(col("r.x").desc(), "l.k").limit(3),

@@ -90,6 +90,20 @@ def test_a_type_that_may_not_hold_the_rows_is_refused_before_views_end(shop: tim
     assert shop.flows() == there
 
 
+def test_a_key_stays_and_may_have_a_default(shop: timely.Cluster) -> None:
+    for wrong, told in (
+        ("drop column ID", "32: the column ID is of the PRIMARY KEY, and stays"),
+        ("alter column id drop not null", "33: the column id is of the PRIMARY KEY, and never null"),
+    ):
+        with pytest.raises(dd.SqlError, match=f"^<sql>:1:{told}"):
+            shop.sql(f"alter table orders {wrong}")
+    shop.sql(
+        "alter table orders alter column id set default 5; alter table orders add column z int default 2"
+    )
+    shop.sql("insert into orders (customer) values ('bob'); insert into orders (customer) values ('cid')")
+    assert rows(shop, "select id, customer, z from orders order by id")[1:] == [(2, "ann", 2), (5, "cid", 2)]
+
+
 def test_columns_go_that_no_view_reads(shop: timely.Cluster) -> None:
     shop.sql("alter table orders drop column note")
     assert rows(shop, "select * from orders order by id") == [(1, "ann"), (2, "ann")]
