@@ -310,7 +310,7 @@ class Cluster(Spelled):
         Of each dataflow, by number: `dataflows.spec`, `dataflows.pointstamps`, `dataflows.complete_before`,
         `dataflows.epochs`.
         Of its inputs: `dataflows.inputs.name`, `dataflows.inputs.epoch`, `dataflows.inputs.rows_waiting`,
-        `dataflows.inputs.writers`.
+        `dataflows.inputs.bytes_waiting`, `dataflows.inputs.writers`.
         Of its imports: `dataflows.imports.dataflow`, `dataflows.imports.export`, `dataflows.imports.epoch`.
         Of its outputs: `dataflows.outputs.name`, `dataflows.outputs.complete_before`; of clients that read
         there `dataflows.outputs.readers.name`, `dataflows.outputs.readers.client`,

@@ -114,6 +114,9 @@ def _of_dataflows(flows: Sequence[DataflowFigures]) -> Iterator[Metric]:
     waiting = GaugeMetricFamily(
         "naiad_input_rows_waiting", "Rows that have not entered yet", labels=[*_FLOW, "input"]
     )
+    waiting_bytes = GaugeMetricFamily(
+        "naiad_input_bytes_waiting", "What these rows take, about", labels=[*_FLOW, "input"]
+    )
     readers = GaugeMetricFamily(
         "naiad_reader_lag_epochs", "Epochs that the last reader has still to read", labels=[*_FLOW, "output"]
     )
@@ -129,22 +132,29 @@ def _of_dataflows(flows: Sequence[DataflowFigures]) -> Iterator[Metric]:
             seconds.add_metric([*labels, str(share)], taken)
         for name, rows in flow.input_rows.items():
             waiting.add_metric([*labels, name], rows)
+        for name, size in flow.input_bytes.items():
+            waiting_bytes.add_metric([*labels, name], size)
         for name, epochs in flow.reader_lags.items():
             readers.add_metric([*labels, name], epochs)
-    yield from (opened, complete, behind, lag, seconds, waiting, readers)
+    yield from (opened, complete, behind, lag, seconds, waiting, waiting_bytes, readers)
 
 
 def _of_dataflows_by_worker(by_worker: Sequence[Figures]) -> Iterator[Metric]:
     rows = CounterMetricFamily("naiad_rows", "Rows that entered by inputs", labels=_FLOW_WORKER)
     busy = CounterMetricFamily("naiad_busy_seconds", "Time that stages have worked", labels=_FLOW_WORKER)
     storage = GaugeMetricFamily("naiad_kept_bytes", "Of rows that stages keep", labels=_FLOW_WORKER)
+    waiting = GaugeMetricFamily("naiad_waiting_rows", "Rows in front of stages", labels=_FLOW_WORKER)
+    waiting_bytes = GaugeMetricFamily("naiad_waiting_bytes", "What these rows take", labels=_FLOW_WORKER)
     for shown in by_worker:
         for flow in shown.dataflows:
             labels = [flow.name, str(flow.dataflow), str(shown.workers[0].worker)]
             rows.add_metric(labels, flow.rows)
             busy.add_metric(labels, flow.busy)
             storage.add_metric(labels, flow.kept_bytes)
-    yield from (rows, busy, storage)
+            stages = [stage for stage in shown.stages if stage.dataflow == flow.dataflow]
+            waiting.add_metric(labels, sum(stage.waiting for stage in stages))
+            waiting_bytes.add_metric(labels, sum(stage.waiting_bytes for stage in stages))
+    yield from (rows, busy, storage, waiting, waiting_bytes)
 
 
 def _of_stages(by_worker: Sequence[Figures]) -> Iterator[Metric]:
@@ -154,6 +164,9 @@ def _of_stages(by_worker: Sequence[Figures]) -> Iterator[Metric]:
     rows = CounterMetricFamily("naiad_stage_rows", "Rows that came to the stage", labels=_STAGE_WORKER)
     waiting = GaugeMetricFamily(
         "naiad_stage_rows_waiting", "Rows in front of the stage", labels=_STAGE_WORKER
+    )
+    waiting_bytes = GaugeMetricFamily(
+        "naiad_stage_bytes_waiting", "What these rows take, about", labels=_STAGE_WORKER
     )
     storage = GaugeMetricFamily(
         "naiad_stage_kept_bytes", "Of rows that the stage keeps", labels=_STAGE_WORKER
@@ -168,8 +181,9 @@ def _of_stages(by_worker: Sequence[Figures]) -> Iterator[Metric]:
             busy.add_metric(labels, stage.busy)
             rows.add_metric(labels, stage.rows)
             waiting.add_metric(labels, stage.waiting)
+            waiting_bytes.add_metric(labels, stage.waiting_bytes)
             storage.add_metric(labels, stage.kept_bytes)
-    yield from (busy, rows, waiting, storage)
+    yield from (busy, rows, waiting, waiting_bytes, storage)
 
 
 def _used(told: object, name: str) -> float:

@@ -51,7 +51,7 @@ class FoldedRows(Folded):
         return self._rows
 
     @property
-    def bytes(self) -> int:
+    def size_bytes(self) -> int:
         """The memory that they take."""
         return sum(block.bytes for block in self._blocks)
 

@@ -70,6 +70,9 @@ def test_metrics_are_what_the_workers_count(workers: int) -> None:
     assert values(before, "naiad_input_rows_waiting") == {(*of_flow[:1], "edges", of_flow[1]): 2.0} | {
         (name, "roots", of_flow[1]): 0.0
     }
+    at_inputs = values(before, "naiad_input_bytes_waiting")
+    assert at_inputs.pop((name, "roots", of_flow[1])) == 0 < at_inputs.pop((name, "edges", of_flow[1]))
+    assert not at_inputs and set(values(after, "naiad_input_bytes_waiting").values()) == {0.0}
     assert sum(values(after, "naiad_rows_total").values()) == 23
     assert len(values(after, "naiad_worker_info")) == workers
     assert {labels[-1] for labels in values(after, "naiad_epoch_seconds")} == {"0.5", "0.99"}
@@ -81,6 +84,26 @@ def test_metrics_are_what_the_workers_count(workers: int) -> None:
     assert {"naiad_rows_total", "naiad_busy_seconds_total", "naiad_stage_rows_total"} <= grew
     fell = [key for key, value in after.items() if key[0].endswith("_total") and value < before.get(key, 0.0)]
     assert not fell, fell
+
+
+def test_what_waits_is_that_of_each_stage_and_in_sum_of_each_dataflow() -> None:
+    def told(worker: int, rows: int) -> dict[str, object]:
+        stages = [
+            {"name": name, "rows_waiting": share * rows, "bytes_waiting": 9 * share * rows}
+            for share, name in enumerate(("input a", "join", "group"))
+        ]
+        flows = {3: {"spec": "shop", "stages": stages}, 4: {"spec": "idle", "stages": stages[:1]}}
+        return {"worker": worker, "process": 1, "dataflows": flows}
+
+    found = scraped(ClusterCollector(lambda: [told(0, 10), told(1, 1)], stages=True))  # type: ignore[list-item,return-value]
+    for unit, each in (("rows", 1.0), ("bytes", 9.0)):
+        assert values(found, f"naiad_waiting_{unit}") == {
+            ("shop", "3", "0"): 30 * each, ("shop", "3", "1"): 3 * each,
+            ("idle", "4", "0"): 0.0, ("idle", "4", "1"): 0.0,
+        }  # fmt: skip
+        by_stage = values(found, f"naiad_stage_{unit}_waiting")
+        assert by_stage["shop", "join", "3", "1", "0"] == 10 * each
+        assert by_stage["shop", "group", "3", "2", "1"] == 2 * each
 
 
 def name_of(cluster: timely.Cluster) -> list[str]:

@@ -145,7 +145,9 @@ def test_counters_count_stages_connectors_and_what_waits() -> None:
     worker.run_until_idle()
     stats = answer(server, Stats()).values
     flow = stats["dataflows"][0]  # type: ignore[index]  # plain values
-    assert flow["inputs"] == [{"name": "lines", "epoch": 1, "rows_waiting": 1, "writers": []}]
+    assert flow["inputs"] == [
+        {"name": "lines", "epoch": 1, "rows_waiting": 1, "bytes_waiting": 6, "writers": []}
+    ]
     assert [stage["activations"] > 0 for stage in flow["stages"]] == [True, True, True, True]
     assert [connector["rows"] for connector in flow["connectors"]] == [1, 3, 2]
     assert flow["complete_before"] == 1

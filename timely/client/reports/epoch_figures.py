@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from ...operators.capture import FOREVER
 from ...wire.requests import Value
 
-__all__ = ["Told", "behind_seconds", "epoch_seconds", "reader_lags", "rows_at_inputs"]
+__all__ = ["Told", "behind_seconds", "epoch_seconds", "reader_lags", "waiting_at_inputs"]
 
 Told: TypeAlias = Mapping[object, Value]
 """What one worker tells of a dataflow: `dataflows` of `cluster.stats()`, under its number."""
@@ -36,14 +36,15 @@ def epoch_seconds(news: Sequence[Told]) -> list[tuple[float, float]]:
     return [(share, taken[min(len(taken) - 1, int(share * len(taken)))]) for share in _SHARES if taken]
 
 
-def rows_at_inputs(news: Sequence[Told]) -> dict[str, int]:
-    """Return for each input the rows that wait there, with all workers."""
+def waiting_at_inputs(news: Sequence[Told], unit: str) -> dict[str, int]:
+    """Return for each input the rows or bytes (`unit`) that wait there, with all workers."""
     waiting: dict[str, int] = {}
     for new in news:
         for entry in _items(new, "inputs"):
             match entry:
-                case {"name": str(name), "rows_waiting": int(rows)}:
-                    waiting[name] = waiting.get(name, 0) + rows
+                case {"name": str(name)}:
+                    count = entry.get(f"{unit}_waiting")
+                    waiting[name] = waiting.get(name, 0) + (count if isinstance(count, int) else 0)
     return waiting
 
 

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from ...operators.capture import FOREVER
 from ...wire.requests import Value
-from .epoch_figures import Told, behind_seconds, epoch_seconds, reader_lags, rows_at_inputs
+from .epoch_figures import Told, behind_seconds, epoch_seconds, reader_lags, waiting_at_inputs
 
 __all__ = ["DataflowFigures", "Figures", "StageFigures", "Stats", "WorkerFigures", "figures"]
 
@@ -56,7 +56,7 @@ class DataflowFigures:
     busy            seconds that its stages have worked for each second, all workers together
     kept_bytes      of rows that its stages keep
     epoch_seconds   (share, seconds): that share of the last epochs took at most so long, sealed to complete
-    input_rows      by the name of an input: rows that wait there
+    input_rows      by the name of an input: rows that wait there; input_bytes  what they take, about
     reader_lags     by the name of an output with readers: complete epochs that the last one has not read
     ahead_epochs    how many epochs the input that is furthest ahead is before the first open one
     """
@@ -74,6 +74,7 @@ class DataflowFigures:
     input_rows: dict[str, int] = field(default_factory=dict)
     reader_lags: dict[str, int] = field(default_factory=dict)
     ahead_epochs: int = 0
+    input_bytes: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -173,9 +174,10 @@ def _dataflow(number: int, news: Sequence[_Entry], stages: Sequence[StageFigures
         sum(stage.busy for stage in stages),
         sum(stage.kept_bytes for stage in stages),
         epoch_seconds(news),
-        rows_at_inputs(news),
+        waiting_at_inputs(news, "rows"),
         reader_lags(news),
         0 if epoch is None else max(still_open) - epoch,
+        waiting_at_inputs(news, "bytes"),
     )
 
 

@@ -21,7 +21,7 @@ __all__ = ["frame_of", "shape_of", "stage_of"]
 
 _NOTHING: Final[Entry] = {}
 
-_TOLD_OTHERWISE: Final = ("epoch_seconds", "input_rows", "reader_lags")
+_TOLD_OTHERWISE: Final = ("epoch_seconds", "input_rows", "input_bytes", "reader_lags")
 """Figures that a page has with more of what belongs to them, or of another time."""
 
 _SHARES: Final = (0.5, 0.99)
@@ -156,6 +156,7 @@ def _inputs(news: Sequence[Entry]) -> list[dict[str, Json]]:
             "epoch": epoch_or_none(epoch),
             "behind": max(0, last - epoch),  # here, where numbers are exact
             "waiting": sum(whole(at, "rows_waiting") for at in _at(news, "inputs", place)),
+            "waiting_bytes": sum(whole(at, "bytes_waiting") for at in _at(news, "inputs", place)),
         }
         for place, (each, epoch) in enumerate(zip(there, epochs, strict=True))
     ]

@@ -47,6 +47,8 @@ export function inputs() {
       text: (r) => exact(r.behind), value: (r) => r.behind, class: (r) => (r.behind > 1 ? "verdict late" : "") },
     { name: "rows waiting", number: true, title: "that have come and wait for a seal", text: (r) => exact(r.waiting),
       value: (r) => r.waiting },
+    { name: "their bytes", number: true, title: "that these take, about", text: (r) => size(r.waiting_bytes),
+      value: (r) => r.waiting_bytes, exact: (r) => exact(r.waiting_bytes) },
     { name: "rows/s", number: true, title: "that enter", text: (r) => short(r.rows), value: (r) => r.rows },
   ], { key: (r) => `${r.flow}/${r.name}`, sort: "rows waiting", empty: "no dataflow has inputs" });
   const imports = new Grid([

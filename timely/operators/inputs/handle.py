@@ -522,13 +522,16 @@ class InputHandle:
             self._entrance.advance(self._held, epoch)
             self._held = self._held if epoch is None else epoch
 
+    def waiting(self) -> tuple[list[Waiting], list[PlainRow]]:
+        """Return what waits for its epoch: batches, and plain rows that are kept as they are."""
+        return [batch for batches in self._waiting.values() for _, batch in batches], self._few
+
     def symbols(self, mark: Mark) -> None:
         """Show the words, perhaps symbols, of all rows here: those that wait for their epoch, staged ones,
         and those of sealed epochs that have not entered.
         """
         # Plain rows that are kept as they are have no words yet.
-        waiting = [batch for batches in self._waiting.values() for _, batch in batches]
-        waiting += self.deliveries.batches()
+        waiting = self.waiting()[0] + self.deliveries.batches()
         for entering, _ in self._sealed:
             waiting += [batch for _, batches in entering for _, batch in batches]
         for batch in waiting:

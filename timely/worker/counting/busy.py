@@ -1,4 +1,4 @@
-"""How long each stage of a dataflow has worked on one worker.
+"""How long each stage of a dataflow has worked on one worker, and what waits for it.
 
 A compiled loop runs its stages together, and clocks within its kernels would cost more than most steps. So
 its time is shared out among its stages, by the rows that each took in meanwhile and the turns that it had.
@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from ...operators.inputs.handle import InputHandle
 from ...running.instance import Instance
 from ...running.stages.compiled_loop import CompiledLoopRunner
 from ...wire.batch import HasBytes, Records
 from ...wire.frames.record_values import pack_value
 
-__all__ = ["busy_nanoseconds", "waiting"]
+__all__ = ["busy_nanoseconds", "bytes_at_input", "waiting"]
 
 _SAMPLE: Final = 16
 """Records of a batch whose size is measured."""
+
+_BATCHES_SAMPLE: Final = 256
+"""Batches at an input whose sizes are looked up: small insertions may have left very many."""
 
 
 def busy_nanoseconds(instance: Instance) -> Sequence[int]:
@@ -58,6 +62,18 @@ def waiting(instance: Instance, stage: int) -> tuple[int, int]:
     records = [batch for batch in inbox if isinstance(batch, Records)]
     size = sum(batch.size_bytes for batch in inbox if isinstance(batch, HasBytes))
     return sum(batch.rows for batch in inbox), size + _bytes_of(records)
+
+
+def bytes_at_input(handle: InputHandle) -> int:
+    """Return about how many bytes the rows take that wait at an input for their epoch."""
+    batches, plain = handle.waiting()
+    records = [batch for batch in batches if isinstance(batch, Records)]
+    others = [batch for batch in batches if not isinstance(batch, Records)] if records else batches
+    chosen = others[:: max(1, len(others) // _BATCHES_SAMPLE)][:_BATCHES_SAMPLE]
+    size = sum(batch.size_bytes for batch in chosen if isinstance(batch, HasBytes))
+    if len(chosen) < len(others):
+        size = size * sum(batch.rows for batch in others) // sum(batch.rows for batch in chosen)
+    return size + _bytes_of(records) + _bytes_of([Records(list(plain))] if plain else [])
 
 
 def _bytes_of(batches: Sequence[Records]) -> int:

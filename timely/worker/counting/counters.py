@@ -25,7 +25,7 @@ from ...spilling.budget import SPILL
 from ...spilling.file_memory import bytes_in_files
 from ...wire.requests import Value
 from ...wire.transport.neighbours import Neighbours
-from .busy import busy_nanoseconds, waiting
+from .busy import busy_nanoseconds, bytes_at_input, waiting
 from .epoch_times import epoch_times
 from .process_use import process_use
 
@@ -121,6 +121,7 @@ def _of_dataflow(instance: Instance, spec: str) -> Value:
                 "name": handle.name,
                 "epoch": handle.epoch,
                 "rows_waiting": handle.rows_waiting,
+                "bytes_waiting": bytes_at_input(handle),
                 "writers": _writers(handle),
             }
             for handle in instance.inputs.values()

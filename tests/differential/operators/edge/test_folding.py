@@ -115,7 +115,7 @@ def test_words_that_wait_take_a_few_bytes_a_row() -> None:
     rng = np.random.default_rng(3)
     table = pa.table({"a": rng.integers(0, 1 << 20, rows), "b": rng.integers(0, 1 << 30, rows)})
     pieces = list(folding.folded(Schema.of("a: int, b: int"), table, 1, SYMBOLS, "in"))
-    assert sum(piece.bytes for piece in pieces) <= (3 + 4) * rows + 3 * 4096
+    assert sum(piece.size_bytes for piece in pieces) <= (3 + 4) * rows + 3 * 4096
 
 
 @timely.builder

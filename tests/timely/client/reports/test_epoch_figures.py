@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from timely.client.reports.epoch_figures import behind_seconds, epoch_seconds, reader_lags, rows_at_inputs
+from timely.client.reports.epoch_figures import behind_seconds, epoch_seconds, reader_lags, waiting_at_inputs
 
 
 def test_shares_of_the_epochs_are_those_of_the_slowest_worker() -> None:
@@ -24,7 +24,7 @@ def test_behind_is_the_first_epoch_that_is_not_complete_anywhere() -> None:
 
 def test_rows_wait_with_all_workers() -> None:
     news = [{"inputs": [{"name": "a", "rows_waiting": rows}]} for rows in (2, 5)]
-    assert rows_at_inputs(news) == {"a": 7}  # type: ignore[arg-type]
+    assert waiting_at_inputs(news, "rows") == {"a": 7}  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("complete", "lags"), [(9, {"out": 6}), (2**62, {})])

@@ -27,7 +27,7 @@ def worker(index: int, rows: int, busy: float, epoch: int = 4) -> dict[str, Valu
             3: {
                 "spec": "queries:shop",
                 "complete_before": epoch,
-                "inputs": [{"name": "a", "epoch": epoch, "rows_waiting": 2}],
+                "inputs": [{"name": "a", "epoch": epoch, "rows_waiting": 2, "bytes_waiting": 30}],
                 "outputs": [
                     {
                         "name": "out",
@@ -62,7 +62,7 @@ def test_a_frame_has_rates_and_sums_of_all_workers() -> None:
     assert flow["edges"] == [[30.0, 70]]  # type: ignore[index,call-overload]
     assert flow["stages"]["busy_by"] == [[0.0, 0.25], [0.0, 0.0]]  # type: ignore[index,call-overload]
     assert flow["stages"]["kept"] == [0, 100] and flow["stages"]["waiting"] == [0, 14]  # type: ignore[index,call-overload]
-    assert flow["inputs"] == [{"name": "a", "epoch": 4, "behind": 0, "waiting": 4}]  # type: ignore[index,call-overload]
+    assert flow["inputs"] == [{"name": "a", "epoch": 4, "behind": 0, "waiting": 4, "waiting_bytes": 60}]  # type: ignore[index,call-overload]
     (reader,) = flow["outputs"][0]["readers"]  # type: ignore[index,call-overload,misc]
     assert reader == {
         "name": "3f2a91bc", "client": "process 77 on ada", "site": "shop.py:12",

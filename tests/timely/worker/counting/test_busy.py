@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 
 import numpy as np
+import pyarrow as pa
 from collection_flows import distances
 
+import differential as dd
 import timely
 from differential.columns.update_batch import UpdateBatch
 from timely.running.instance import Instance
 from timely.wire.batch import Records
-from timely.worker.counting.busy import busy_nanoseconds, waiting
+from timely.worker.counting.busy import busy_nanoseconds, bytes_at_input, waiting
 
 
 class Sleeper(timely.Vertex):
@@ -86,6 +88,39 @@ def test_bytes_that_wait_are_those_of_words_and_about_those_of_records() -> None
         inbox.append((0, 0, 0, Records([object()])))
         assert waiting(instance, 1)[0] == 2_011, "an object that no wire takes has no size"
         inbox.clear()
+
+
+def test_bytes_that_wait_at_an_input_are_those_of_its_batches_and_about_those_of_plain_rows() -> None:
+    def build(dataflow: timely.Dataflow) -> None:
+        dd.input(dataflow, "rows", "key: int, value: int").output("rows")
+        dd.input(dataflow, "last", "key: int, value: int", key="key", mode="upsert").output("last")
+        dataflow.output("records", dataflow.input("records"))
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        worker = cluster._workers._workers[0]  # type: ignore[attr-defined]
+        (instance,) = worker.instances.values()
+        rows, records = flow.input("rows"), flow.input("records")
+        handle = instance.inputs["rows"]
+        table = pa.table({"key": np.arange(1_000), "value": np.arange(1_000)})
+        assert bytes_at_input(handle) == 0
+        rows.insert([(1, 2)] * 10)
+        assert 20 <= bytes_at_input(handle) <= 400, "plain rows"
+        rows.insert(table)
+        one = bytes_at_input(handle)
+        assert 2_000 <= one <= 40_000
+        for _ in range(999):
+            rows.insert(table)
+        assert 900 * one <= bytes_at_input(handle) <= 1_100 * one, "most of them are not looked at"
+        records.insert(["x" * 98] * 1_000)
+        assert 90_000 <= bytes_at_input(instance.inputs["records"]) <= 110_000
+        flow.input("last").upsert(table)
+        assert bytes_at_input(instance.inputs["last"]) > 1_000
+        (told,) = cluster.stats()
+        inputs = told["dataflows"][flow.index]["inputs"]  # type: ignore[index,call-overload]
+        assert inputs[0]["bytes_waiting"] == bytes_at_input(handle)  # type: ignore[index,call-overload]
+        flow.seal(wait=True)
+        assert {bytes_at_input(each) for each in instance.inputs.values()} == {0}
 
 
 def _told(instance: Instance) -> list[int]:
