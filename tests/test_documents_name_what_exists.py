@@ -1,6 +1,7 @@
 """What documents speak of is there: a renamed file or class must not lose a reader.
 
-files_*      every path in backticks in README.md and docs/ exists
+files_*      every path in backticks in README.md, CONTRIBUTING.md and docs/ exists
+names_*      a name that stands in a file, "`Name` in `file.py`", is defined there
 links_*      every relative link leads to a file
 glossary_*   each name stands in the file that its line gives; no word is defined twice
 decisions_*  each decision has its parts and is listed
@@ -18,9 +19,11 @@ PATH_OF_OURS = re.compile(r"`((?:progress|timely|differential|examples|tests|ben
 WRITTEN_BY_BENCHMARKS = {"bench/results/"}
 """Named before anybody has run a benchmark on a fresh clone."""
 
+NAME_IN_FILE = re.compile(r"`([A-Za-z_][\w.]*)`\s+(?:in|of)\s+`([\w/]+\.py)`")
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 DOCUMENTS = [
     ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "examples").glob("*.md")),
 ]
@@ -49,6 +52,22 @@ def _glossary() -> list[tuple[str, str, str]]:
 def test_files_that_are_named_exist(document: Path) -> None:
     named = PATH_OF_OURS.findall(document.read_text())
     report(path for path in named if path not in WRITTEN_BY_BENCHMARKS and not (ROOT / path).exists())
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=_name)
+def test_names_are_defined_in_the_files_that_are_given(document: Path) -> None:
+    report(
+        f"{name} is not defined in {file}"
+        for name, file in NAME_IN_FILE.findall(document.read_text())
+        if (ROOT / file).is_file() and not _defines((ROOT / file).read_text(), name.split(".")[-1])
+    )
+
+
+def _defines(code: str, name: str) -> bool:
+    """Return True if the code has a class, a function, a variable or an attribute of this name."""
+    return bool(
+        re.search(rf"^\s*(?:(?:class|def) {name}\b|(?:self\.)?{name}\s*[:=])", code, flags=re.MULTILINE)
+    )
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=_name)
