@@ -62,6 +62,15 @@ def test_rows_wait_for_the_changes_of_lead_epochs_before_and_for_no_later_ones(l
         seal(worker, instance, "routing")
 
 
+def test_batches_of_one_epoch_that_wait_go_on_in_the_order_in_which_they_came() -> None:
+    worker, instance = running(lead=0)
+    for number in (3, 1, 2):
+        instance.input("numbers").send([number])
+    assert seal(worker, instance, "numbers") == []
+    assert router_of(instance).counters()["batches_kept"] == 3
+    assert seal(worker, instance, "routing") == [3, 1, 2]
+
+
 def test_rows_that_wait_hold_their_epoch_open() -> None:
     worker, instance = running(lead=0)
     instance.input("numbers").send([1])

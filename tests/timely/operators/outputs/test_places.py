@@ -3,6 +3,7 @@
 bound_*    what nobody needs any more
 silent_*   who is not heard of loses the place
 room_*     how many there may be
+told_*     what people see of each
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from timely import MisuseError
 from timely.limits import READER_SECONDS_MAX, READERS_MAX, REWRITE_SECONDS_MIN
-from timely.operators.outputs.places import ReaderPositions
+from timely.operators.outputs.places import ReaderPositions, ReaderTold, reader_id
 
 
 class Clock:
@@ -172,4 +173,16 @@ def test_a_client_from_before_a_restart_is_where_what_is_left_begins() -> None:
         (4, 60.0),
         (4, 60.0),
         (5, 60.0),
+    ]
+
+
+def test_told_is_who_a_client_is_in_short_and_the_whole_name_that_a_program_has_chosen() -> None:
+    clock = Clock()
+    places = ReaderPositions(clock)
+    places.come(reader_id("0123456789abcdef", "process 1 on here", "a.py:3"), 4)
+    places.come("the query of a program", 5)
+    clock.now += 2.0
+    assert places.told() == [
+        ReaderTold("01234567", "process 1 on here", "a.py:3", 4, 2.0),
+        ReaderTold("the query of a program", "", "", 5, 2.0),
     ]
