@@ -13,6 +13,7 @@ from timely.running.core import Worker
 from timely.wire.batch import Records
 from timely.wire.reasons import Reason
 from timely.wire.requests import IN_OPEN, Decide, Deliver, Install, Reply, Uninstall, Why
+from timely.worker.answers import why
 from timely.worker.server import Server
 
 
@@ -83,3 +84,25 @@ def test_asked_from_outside_it_says_the_same_while_it_is_in_no_call() -> None:
     inside, outside = answer(server, Why(0, 3)), server.reasons.answer_from_outside(Why(0, 3), 1.0)
     assert [r.kind for r in reasons_in(inside)] == [r.kind for r in reasons_in(outside)] == ["input"]
     assert outside.integer("complete") == inside.integer("complete") == 0
+
+
+def two_outputs(dataflow: timely.Dataflow) -> None:
+    for name in ("few", "many"):
+        dataflow.output(name, dataflow.input(name))
+
+
+def test_of_what_is_kept_the_largest_is_listed_and_the_others_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(why, "RETAINED_COUNT_MAX", 1)
+    with timely.connect(embedded=True) as cluster:
+        flow = cluster.install(two_outputs)
+        for rows in (0, 1):
+            flow.input("few").insert(["x"] * rows)
+            flow.input("many").insert(["x"] * 100 * rows)
+            flow.seal(wait=True)
+            if not rows:
+                assert flow.output("few").changes_nowait() == flow.output("many").changes_nowait() == []
+        report = flow.why_retained()
+        assert [(entry.name, entry.rows) for entry in report.entries] == [("many", 100)]
+        assert report.left_out == 1 and str(report).endswith("and 1 more")
