@@ -402,3 +402,12 @@ def test_a_trace_that_nobody_asks_any_more_is_dropped() -> None:
     trace.set_since(np.empty(0, np.int64))
     assert trace.rows == 0
     trace.check_invariants()
+
+
+def test_rows_stay_while_any_reader_looks_them_up_and_go_with_the_last() -> None:
+    trace, none = Trace(1, 0, 0), np.zeros(0, np.int64)
+    trace.insert(np.array([[1, 2], [0, 0], [1, 1]], np.int64))
+    trace.set_since(none, np.zeros(1, np.int64))
+    assert trace.rows == 2
+    trace.set_since(none, none)
+    assert trace.rows == 0
