@@ -43,6 +43,7 @@ class Collection(TimeOperators, LoopOperators):
             "fitted",
             "has_column_in",
             "node",
+            "orders_of",
             "path",
             "place",
             "plan",

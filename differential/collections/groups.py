@@ -308,7 +308,9 @@ class Grouped(GroupSpellings[C], Generic[C]):
             if isinstance(each, Aggregate):
                 aggregates[name], columns[name] = each, col(name)
                 continue
-            text = reader.grouped(self.collection.sided(each), schema, self.keys)
+            sql = self.collection.sided(each)
+            assert isinstance(sql, SqlExpr), "a text with sides is one still"
+            text = reader.grouped(sql, schema, self.keys)
             own = {inner: f"{name}: {inner}" for inner in text.aggregates}
             aggregates |= {own[inner]: aggregate for inner, aggregate in text.aggregates.items()}
             columns[name] = with_columns_of(text.expr, {old: col(new) for old, new in own.items()})
@@ -376,7 +378,7 @@ class Grouped(GroupSpellings[C], Generic[C]):
     @written_as("order_by(col.x.desc(), 'y')")
     def order_by(self, *by: str | Expr | Ordering) -> Ordered[C]:
         """An order of the rows of each group; follow with `limit(n, offset=…)` or `rank("place")`."""
-        orders = self.collection._order_of(by, "order_by")
+        orders = self.collection.orders_of(by, "order_by")
         for each in orders:
             self._check_not_replaced(f"order_by({each.describe()})", each.expr.columns())
         return Ordered(self.collection, self.keys, orders, self._balance)

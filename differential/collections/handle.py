@@ -16,7 +16,8 @@ from timely.user_code.spellings import Same
 
 from ..columns.schema import Schema, SchemaSpec
 from ..errors import ExpressionError, SchemaError
-from ..expressions.expression import ColumnRef, Expr, col
+from ..expressions.expression import ColumnRef, Expr, Ordering, col
+from ..expressions.orders import By, orderings
 from ..expressions.pending import OwnedColumn, RowsOfSchema
 from ..linear.user_functions import BatchFunction, MapFunction
 from ..other_spellings.answers import explain_operator
@@ -99,6 +100,10 @@ class Handle(CollectionSpellings):
     def sided(self, expr: Expr) -> Expr:
         """Return `expr` with columns of the sides that `alias` has named in place of `col("a.x")`."""
         return with_sides(expr, self.node, self.plan.origins, self.called)
+
+    def orders_of(self, by: By, operator: str) -> tuple[Ordering, ...]:
+        """Return the directions in `by`, with columns of sides in place of "a.x"."""
+        return tuple(replace(each, expr=self.sided(each.expr)) for each in orderings(by, operator))
 
     if TYPE_CHECKING:
 

@@ -23,7 +23,7 @@ from timely.user_code.short_traces import in_short
 
 from ...errors import SchemaError
 from ...expressions.expression import Ordering, col
-from ...expressions.orders import By, OrderSpec, orderings
+from ...expressions.orders import By, OrderSpec
 from ...operators.reduce import RankKind
 from ...other_spellings import written_as
 from ...other_spellings.of_collections import OrderSpellings
@@ -73,17 +73,13 @@ class OrderOperators(CheckingOperators):
         Law: the rows number offset … offset + k - 1, from 0, of each sorted group. Cost: see above.
         """
         named = names_of(keys, "top_k", self)
-        order = Ordered(self, named, self._order_of(by, "top_k"))
+        order = Ordered(self, named, self.orders_of(by, "top_k"))
         return order.limit(k, offset, rank=rank, method=method, ties=ties)
 
     @written_as("order_by(col.x.desc(), 'y').limit(10)")
     def order_by(self, *by: OrderSpec) -> Ordered[Self]:
         """An order of all rows; follow with `limit(n, offset=…)` or `rank("place")`. LINQ: `OrderBy`."""
-        return Ordered(self, (), self._order_of(by, "order_by"))
-
-    def _order_of(self, by: By, operator: str) -> tuple[Ordering, ...]:
-        """Return the directions in `by`, with columns of sides in place of "a.x"."""
-        return tuple(replace(each, expr=self.sided(each.expr)) for each in orderings(by, operator))
+        return Ordered(self, (), self.orders_of(by, "order_by"))
 
 
 @in_short

@@ -177,7 +177,7 @@ class WindowOperators(OrderOperators):
             self.schema.offset(name)
         if len(set(named)) != len(named):
             raise SchemaError(f"over ({call_site()}): a key is named twice in {', '.join(named)}")
-        order = () if by is None else self._order_of(by, "over")
+        order = () if by is None else self.orders_of(by, "over")
         return Windowed(self, named, order, Frame() if order else Frame("range", None, None))
 
 
