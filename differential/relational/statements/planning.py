@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from sqlglot import exp
 
@@ -41,13 +42,29 @@ from .tables import assigned, constant_rows, declaration_of, declared_columns, d
 __all__ = ["planned", "query_of_view"]
 
 
+_READING_VERBS: Final = frozenset(
+    ("SELECT", "WITH", "VALUES", "FROM", "(", "EXPLAIN", "SHOW", "DESC", "DESCRIBE")
+)
+
+
 def planned(
-    text: str, dialect: str, name: str, catalogue: Catalogue, parameters: Mapping[str, object]
+    text: str,
+    dialect: str,
+    name: str,
+    catalogue: Catalogue,
+    parameters: Mapping[str, object],
+    *,
+    reads_only: bool = False,
 ) -> list[ScriptStep]:
-    """Return the steps of a script; raises SqlError. `catalogue` is changed as the script would change it."""
+    """Return the steps of a script; raises SqlError, with `reads_only` also for a statement that does more
+    than read. `catalogue` is changed as the script would change it.
+    """
     pieces = pieces_of(text, dialect, name)
     if not pieces:
         raise SqlError(f"{name}:1:1: there is no statement")
+    for piece in pieces if reads_only else ():  # before any advice on how to write it
+        if piece.verb not in _READING_VERBS:
+            raise _refused(piece)
     planner = _ScriptReader(catalogue, parameters)
     steps = []
     for place, piece in enumerate(pieces):
@@ -55,6 +72,9 @@ def planned(
             steps.append(planner.step(piece, is_last=place == len(pieces) - 1))
         except RecursionError:
             raise piece.error("is nested too deeply") from None
+    for step in steps if reads_only else ():
+        if not isinstance(step, RunQuery | Explain | ShowTable):
+            raise _refused(step.piece)
     if len(steps) > 1:
         for step in steps:
             query: object = getattr(step, "query", None)
@@ -64,6 +84,13 @@ def planned(
     if unused:
         raise pieces[-1].error(f"the text has no parameter :{unused[0]}")
     return steps
+
+
+def _refused(piece: Piece) -> SqlError:
+    return piece.error(
+        f"{piece.verb} is refused here, where only SELECT, EXPLAIN and SHOW are carried out: give it to "
+        "cluster.sql(…) or to python -m timely.sql"
+    )
 
 
 def query_of_view(catalogue: Catalogue, view: CatalogueEntry) -> ReadQuery:

@@ -74,12 +74,7 @@ def run(
             "cluster.sql needs sqlglot, which is not installed: pip install 'naiad[sql]'"
         ) from None
     running.end_left()
-    steps = planned(text, dialect, name, running.look(), parameters)
-    for step in steps if reads_only else ():
-        if not isinstance(step, RunQuery | Explain | ShowTable):
-            raise step.piece.error(
-                f"{step.piece.verb} is refused here: only SELECT, EXPLAIN and SHOW are not"
-            )
+    steps = planned(text, dialect, name, running.look(), parameters, reads_only=reads_only)
     session = _Session(cluster, running, timeout, seals=not reads_only)
     return session.results(steps)
 

@@ -97,6 +97,25 @@ def test_tables_are_read_without_a_seal_if_they_are_sealed_equally_far(shop: tim
     assert read("select orders.id from orders join rates on rates.id = orders.id").epoch == through
 
 
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ("select 1 as one; drop table nowhere", "DROP"),
+        ("insert into orders select nothing from nowhere", "INSERT"),
+        ("subscribe orders", "SUBSCRIBE"),
+    ],
+)
+def test_a_prompt_that_reads_refuses_what_does_more_before_it_says_how_to_write_it(
+    shop: timely.Cluster, text: str, refused: str
+) -> None:
+    before = rows(shop, "show tables")
+    with pytest.raises(dd.SqlError, match=rf"<prompt>:\d:\d+: {refused} is refused here, .* timely\.sql$"):
+        list(run_reads(shop, text, "spark", {}, 30.0, "<prompt>"))
+    assert rows(shop, "show tables") == before
+    (result,) = run_reads(shop, "(select 1 as one)", "spark", {}, 30.0, "<prompt>")
+    assert isinstance(result, SqlResult) and result.fetchall() == [(1,)]
+
+
 def test_tables_with_a_key_keep_the_last_row_of_each(shop: timely.Cluster) -> None:
     assert rows(shop, "select * from orders order by id desc") == [
         (3, "ann", Decimal("1.00"), None),
