@@ -24,6 +24,8 @@ import subprocess
 import sys
 import time
 from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
@@ -128,18 +130,29 @@ def views(load: Load) -> list[str]:
 
 
 def renderer_of(driver: Chrome) -> int:
-    """Return the process of the browser that shows the page: the largest one that renders."""
+    """Return the process of this browser that shows the page: the largest one that renders."""
+    parents: dict[int, int] = {}
     found = (0.0, 0)
     for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit():
-            continue
-        try:
-            line = (folder / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if b"--type=renderer" in line and b"--extension-process" not in line:
-            found = max(found, (resident_mib_of(int(folder.name)), int(folder.name)))
+        with suppress(OSError, ValueError):
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+    for process in parents:
+        with suppress(OSError):
+            line = (Path("/proc") / str(process) / "cmdline").read_bytes()
+            if (
+                b"--type=renderer" in line
+                and b"--extension-process" not in line
+                and _is_of(driver, process, parents)
+            ):
+                found = max(found, (resident_mib_of(process), process))
     return found[1]
+
+
+def _is_of(driver: Chrome, process: int, parents: Mapping[int, int]) -> bool:
+    """Return True if the browser's driver has begun a process, or one that has begun it."""
+    while process in parents and process != driver.service.process.pid:
+        process = parents[process]
+    return process in parents
 
 
 def used_by(cluster: timely.Cluster) -> list[dict[str, float]]:

@@ -42,8 +42,8 @@ def waiting_at_inputs(news: Sequence[Told], unit: str) -> dict[str, int]:
     for new in news:
         for entry in _items(new, "inputs"):
             match entry:
-                case {"name": str(name)}:
-                    count = entry.get(f"{unit}_waiting")
+                case {"name": str(name), **counts}:
+                    count = counts.get(f"{unit}_waiting")
                     waiting[name] = waiting.get(name, 0) + (count if isinstance(count, int) else 0)
     return waiting
 
