@@ -9,6 +9,7 @@ from timely.client.shown import first_rows as module
 from timely.client.shown.first_rows import (
     cells_of,
     check_size,
+    count_shown,
     first_rows,
     merged_rows,
     shown_columns,
@@ -92,3 +93,10 @@ def test_columns_have_a_type_and_numbers_stand_at_the_right() -> None:
     assert [tuple(column) for column in shown_columns(schema)] == [
         ("a", "int64", True), ("b", "decimal128(5, 2)?", True), ("c", "string?", False),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("most", "columns", "rows"), [(200, 3, 200), (200, 0, 200), (200, 200, 100), (200, 20_001, 1)]
+)
+def test_a_page_shows_no_more_cells_than_it_can_draw(most: int, columns: int, rows: int) -> None:
+    assert count_shown(most, columns) == rows

@@ -72,6 +72,16 @@ def test_a_frame_has_rates_and_sums_of_all_workers() -> None:
     assert json.loads(packed(frame)) == frame
 
 
+def test_a_reader_is_where_it_is_with_the_last_worker_and_silent_since_any_has_heard_of_it() -> None:
+    told = [worker(0, 0, 0.0), worker(1, 0, 0.0)]
+    for each, epoch, silent in zip(told, (3, 2), (7.0, 6.0), strict=True):
+        readers = [READER | {"epoch": epoch, "silent_seconds": silent}]
+        each["dataflows"][3]["outputs"][0]["readers"] = readers  # type: ignore[index,call-overload]
+    (flow,) = frame_of(told, told, 1.0, 5.0)["flows"]  # type: ignore[misc]
+    (reader,) = flow["outputs"][0]["readers"]  # type: ignore[index,call-overload,misc]
+    assert (reader["epoch"], reader["behind"], reader["silent"]) == (2, 2, 6.0)
+
+
 def test_a_shape_names_what_there_is() -> None:
     shape = shape_of([worker(0, 1, 0.0)])
     assert shape["3"] == {

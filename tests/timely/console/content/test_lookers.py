@@ -19,6 +19,9 @@ def test_all_who_wait_are_woken_and_those_who_left_are_forgotten() -> None:
             assert lookers.came.is_set() and len(lookers) == 2
             threading.Thread(target=lookers.wake).start()
             await asyncio.wait_for(asyncio.gather(first.wait(), second.wait()), 30)
+            with lookers.joined():
+                pass
+            assert lookers.came.is_set(), "others have not left"
         assert len(lookers) == 0 and not lookers.came.is_set()
 
     asyncio.run(wait())
