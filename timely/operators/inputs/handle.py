@@ -531,9 +531,9 @@ class InputHandle:
         and those of sealed epochs that have not entered.
         """
         # Plain rows that are kept as they are have no words yet.
-        waiting = self.waiting()[0] + self.deliveries.batches()
-        for entering, _ in self._sealed:
-            waiting += [batch for _, batches in entering for _, batch in batches]
+        waiting = [batch for batches in self._waiting.values() for _, batch in batches]
+        sealed = (batches for entering, _ in self._sealed for _, batches in entering)
+        waiting += [*self.deliveries.batches(), *(batch for batches in sealed for _, batch in batches)]
         for batch in waiting:
             mark.holder(batch, f"input {self.name!r} with a batch of {type(batch).__name__}")
 
