@@ -460,6 +460,9 @@ output, for the ages in `Flow.why` and `Cluster.stats`."""
 TOLD_WRITERS_COUNT_MAX: Final = 16
 """Writers of one input whose positions `Cluster.stats` tells, those that were heard last."""
 
+TOLD_READERS_COUNT_MAX: Final = 64
+"""Readers of one output that `Cluster.stats` tells, those that are furthest behind; each can take 0.1 ms."""
+
 HELD_EPOCHS_MAX: Final = 256
 """Of the epochs that an output keeps for a reader so many are measured, 0.1 ms; the others count alike."""
 

@@ -60,8 +60,7 @@ def waiting(instance: Instance, stage: int) -> tuple[int, int]:
     else:
         inbox = [batch for _, _, _, batch in actor.inbox]
     records = [batch for batch in inbox if isinstance(batch, Records)]
-    size = sum(batch.size_bytes for batch in inbox if isinstance(batch, HasBytes))
-    return sum(batch.rows for batch in inbox), size + _bytes_of(records)
+    return sum(batch.rows for batch in inbox), sum(map(_size_of, inbox)) + _bytes_of(records)
 
 
 def bytes_at_input(handle: InputHandle) -> int:
@@ -70,10 +69,16 @@ def bytes_at_input(handle: InputHandle) -> int:
     records = [batch for batch in batches if isinstance(batch, Records)]
     others = [batch for batch in batches if not isinstance(batch, Records)] if records else batches
     chosen = others[:: max(1, len(others) // _BATCHES_SAMPLE)][:_BATCHES_SAMPLE]
-    size = sum(batch.size_bytes for batch in chosen if isinstance(batch, HasBytes))
+    size = sum(map(_size_of, chosen))
     if len(chosen) < len(others):
-        size = size * sum(batch.rows for batch in others) // sum(batch.rows for batch in chosen)
+        size = size * sum(batch.rows for batch in others) // max(1, sum(batch.rows for batch in chosen))
     return size + _bytes_of(records) + _bytes_of([Records(list(plain))] if plain else [])
+
+
+def _size_of(batch: object) -> int:
+    """Return the bytes of a batch; 0 if it does not know them. A user's batch may use the name otherwise."""
+    size: object = batch.size_bytes if isinstance(batch, HasBytes) else 0
+    return size if isinstance(size, int) else 0
 
 
 def _bytes_of(batches: Sequence[Records]) -> int:

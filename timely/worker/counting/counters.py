@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from heapq import nsmallest
 from itertools import islice
+from operator import attrgetter
 from typing import Protocol
 
 import msgpack
 
 from ...dictionaries import dictionaries
 from ...failure import is_interrupt, text_of
-from ...limits import TOLD_WRITERS_COUNT_MAX
+from ...limits import TOLD_READERS_COUNT_MAX, TOLD_WRITERS_COUNT_MAX
 from ...mapped import bytes_in_use
 from ...operators.capture import CaptureVertex
 from ...operators.inputs.handle import InputHandle
@@ -174,10 +176,11 @@ def _writers(handle: InputHandle) -> list[Value]:
 def _of_output(instance: Instance, name: str) -> Value:
     """Return how far an output is here, and its clients, which may hold its changes back."""
     capture = instance.output(name)
+    readers = nsmallest(TOLD_READERS_COUNT_MAX, capture.places.told(), key=attrgetter("epoch"))
     return {
         "name": name,
         "complete_before": _complete_before(instance, [capture]),
-        "readers": [_of_reader(capture, reader) for reader in capture.places.told()],
+        "readers": [_of_reader(capture, reader) for reader in readers],
     }
 
 

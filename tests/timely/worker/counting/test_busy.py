@@ -24,6 +24,16 @@ class Sleeper(timely.Vertex):
         self.send_by(0, message, at)
 
 
+class Asked:
+    """A batch that a user has written: its size is asked for by a call."""
+
+    rows = 1
+
+    def size_bytes(self) -> int:
+        """As many as it says."""
+        return 8
+
+
 def test_a_slow_vertex_has_the_time() -> None:
     def build(flow: timely.Dataflow) -> None:
         numbers = flow.input("numbers")
@@ -88,6 +98,9 @@ def test_bytes_that_wait_are_those_of_words_and_about_those_of_records() -> None
         inbox.clear()
         inbox.append((0, 0, 0, Records([object()])))
         assert waiting(instance, 1) == (1, 0), "an object that no wire takes has no size"
+        inbox.clear()
+        inbox.append((0, 0, 0, Asked()))
+        assert waiting(instance, 1) == (1, 0), "a user's batch may mean something else by size_bytes"
         inbox.clear()
 
 

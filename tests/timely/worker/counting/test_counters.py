@@ -13,6 +13,8 @@ from house import ROOT
 
 import timely
 from timely.durable.following.status import StatusFile
+from timely.limits import TOLD_READERS_COUNT_MAX
+from timely.operators.outputs.places import reader_id
 
 
 def test_every_worker_reports_and_messages_between_them_are_counted() -> None:
@@ -97,3 +99,16 @@ def test_bytes_on_the_way_and_positions_of_writers_are_told() -> None:
             flow.input("lines").insert(["c"], writer=f"other {n}", sequence=n)
         told = cluster.stats()[0]["dataflows"][flow.index]["inputs"]  # type: ignore[index,call-overload]
         assert told[0]["writers"] == [[f"other {n}", n] for n in range(39, 23, -1)]  # type: ignore[index,call-overload]
+
+
+def test_of_very_many_readers_those_are_told_that_are_furthest_behind() -> None:
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(word_count)
+        worker = cluster._workers._workers[0]  # type: ignore[attr-defined]
+        (instance,) = worker.instances.values()
+        places = instance.captures[0].places
+        for number in range(200):
+            places.come(reader_id(f"{number:08}", "a process", "line"), 300 - number)
+        (told,) = cluster.stats()
+        (output,) = told["dataflows"][flow.index]["outputs"]  # type: ignore[index,call-overload,misc]
+    assert [reader["epoch"] for reader in output["readers"]] == list(range(101, 101 + TOLD_READERS_COUNT_MAX))
