@@ -84,8 +84,9 @@ function draw(map) {
   const { facts } = map;
   setText(byId("window"), `${date(facts.end - facts.seconds)} to ${date(facts.end)} UTC`);
   const more = map.count > map.groups.length ? `, the largest ${map.groups.length} of them here` : "";
-  setText(byId("facts"), `${exact(facts.tweets ?? 0)} tweets of and about ${exact(facts.users ?? 0)} users · `
-    + `${exact(map.count)} groups of two and more${more}${map.epoch === null ? " · epochs come quickly: not all of one" : ""}`);
+  const mixed = map.epoch === null ? " · epochs come quickly: some figures are of another epoch" : "";
+  setText(byId("facts"), `${exact(facts.tweets ?? 0)} tweets by and about ${exact(facts.users ?? 0)} users · `
+    + `${exact(map.count)} groups of two and more${more}${mixed}`);
   byId("facts").dataset.end = String(facts.end);
   circles.set(
     map.groups.map((group) => ({ key: group.component, radius: RADIUS_PER_USER * Math.sqrt(Number(group.users)) })),

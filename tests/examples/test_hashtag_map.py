@@ -111,7 +111,7 @@ def page() -> Iterator[Page]:
         assert program.stdout is not None
         with opened() as page:
             page.driver.get(program.stdout.readline().strip())
-            page.shows("#facts", "tweets of and about")
+            page.shows("#facts", "tweets by and about")
             yield page
             assert page.errors() == []
             program.send_signal(signal.SIGINT)
