@@ -60,7 +60,7 @@ def map_of(tweets: Collection) -> dict[str, Collection]:
 
 @timely.builder
 def hashtag_map(flow: timely.Dataflow) -> None:
-    """The dataflow, as every worker builds it. The window is told by its end, which the program inserts."""
+    """The dataflow, as every worker builds it. The program inserts the end of the window."""
     found = map_of(dd.input(flow, "tweets", "user: int, mentions: string, hashtags: string"))
     window = dd.input(flow, "window", "what: string, value: int")
     for name in ("groups", "ties"):

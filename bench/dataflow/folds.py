@@ -79,7 +79,7 @@ def _job(case: Case) -> Job:
 
 
 def _beside_a_fold(flow: Flow, job: Job, store: Store, first: int) -> list[float]:
-    """The times of changes that were made while a fold was asked for, or ran."""
+    """The times of the changes that were made during a fold, or while it was asked for."""
     taken: list[float] = []
 
     def change() -> None:

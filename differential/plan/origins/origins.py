@@ -134,30 +134,20 @@ class Origins:
         """Return the columns of what is called `alias` among `rows`, which are called `called`; none if
         nothing is.
         """
-        if isinstance(rows, PairsOfSides):
-            return self._columns_in(rows.sides, alias)
-        node = rows
-        while called != alias:
-            for sides in self.sides.get(node.digest, ()):
-                if columns := self._columns_in(sides, alias):
-                    return columns
-            if node.digest in self.sides or _moved(node) is None:
-                return ()
-            node = node.children[0]
-        return node.schema.names
+        if called == alias and not isinstance(rows, PairsOfSides):
+            return rows.schema.names
+        for sides in self._sides_below(rows):
+            if columns := self._columns_in(sides, alias):
+                return columns
+        return ()
 
     def lacking(self, rows: Node | PairsOfSides, called: str | None, alias: str) -> set[str]:
         """Return the columns of what is called `alias` that its join has not: keys, behind outer joins."""
-        if isinstance(rows, PairsOfSides):
-            return self._lacking_in(rows.sides, alias)
-        node = rows
-        while called != alias:
-            for sides in self.sides.get(node.digest, ()):
-                if lacking := self._lacking_in(sides, alias):
-                    return lacking
-            if node.digest in self.sides or _moved(node) is None:
-                return set()
-            node = node.children[0]
+        if called == alias and not isinstance(rows, PairsOfSides):
+            return set()
+        for sides in self._sides_below(rows):
+            if lacking := self._lacking_in(sides, alias):
+                return lacking
         return set()
 
     def _lacking_in(self, sides: tuple[JoinSide, ...], alias: str) -> set[str]:
@@ -171,16 +161,21 @@ class Origins:
 
     def aliases(self, rows: Node | PairsOfSides, called: str | None) -> set[str]:
         """Return the names of all that has a name among `rows`, which are called `called`."""
+        if called is not None and not isinstance(rows, PairsOfSides):
+            return {called}
+        return set[str]().union(*map(self._aliases_in, self._sides_below(rows)))
+
+    def _sides_below(self, rows: Node | PairsOfSides) -> Iterator[tuple[JoinSide, ...]]:
+        """Yield the sides of the first join that `rows` come from; several where joins are one node."""
         if isinstance(rows, PairsOfSides):
-            return self._aliases_in(rows.sides)
-        node, aliases = rows, {called} - {None}
-        while not aliases:
-            for sides in self.sides.get(node.digest, ()):
-                aliases |= self._aliases_in(sides)
-            if node.digest in self.sides or _moved(node) is None:
-                break
+            yield rows.sides
+            return
+        node = rows
+        while node.digest not in self.sides:
+            if _moved(node) is None:
+                return
             node = node.children[0]
-        return {each for each in aliases if each is not None}
+        yield from self.sides[node.digest]
 
     def _aliases_in(self, sides: tuple[JoinSide, ...]) -> set[str]:
         return set[str]().union(*(self.aliases(side.node, side.alias) for side in sides))

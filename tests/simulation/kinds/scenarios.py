@@ -198,7 +198,7 @@ def moves(lead: int, epochs: Sequence[Sequence[Records]], moved: Sequence[int]) 
 
 
 def of_both(first: Sequence[Records], second: Sequence[Records]) -> Explorable:
-    """Two dataflows, into each of which clients at each worker insert numbers of one epoch."""
+    """Two dataflows. Clients at each worker insert numbers of one epoch into both."""
     acts = [
         [Client(tuple(here), is_last=True), Client(tuple(there), is_last=True, dataflow=1)]
         for here, there in zip(first, second, strict=True)

@@ -9,68 +9,19 @@ With the thorough profile scenarios are larger.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
 
 import pytest
-from labelled_flows import Pair, changes_of, countdown, countdown_plainly, labels, labels_plainly
-from reference.loops.loop_explorer import LoopExplorer, TableClient
+from reference.loops.loop_explorer import LoopExplorer
+from simulation.kinds.scenarios import COUNTDOWN, LABELS, looping
 
 from differential.compiled_loops.loop import KernelLoop
 from progress.checking.counterexample import Counterexample
-from timely import Dataflow
 from timely.operators.capture import FOREVER
 from timely.operators.compiled_loop import Vote
 from timely.running.checking.reached import Explorable
 from timely.running.instance import Instance
 from timely.running.stages.compiled_loop import CompiledLoopRunner
 from timely.wire.batch import Batch
-
-Changes = Counter[tuple[int, ...]]
-
-
-def found_in(instances: Sequence[Instance]) -> Changes:
-    found: Changes = Counter()
-    for instance in instances:
-        found.update(changes_of(instance))
-    return Counter({row: diff for row, diff in found.items() if diff})
-
-
-Build = tuple[Callable[[Dataflow], None], Callable[[Sequence[Pair]], set[Pair]]]
-LABELS: Build = labels, labels_plainly
-COUNTDOWN: Build = countdown, countdown_plainly
-
-
-def looping(how: Build, *clients: Sequence[Sequence[Pair]]) -> Explorable:
-    """A compiled loop, of whose pairs each client inserts some epoch by epoch."""
-    build, plainly = how
-    epochs = len(clients[0])
-    acts = [
-        [
-            TableClient(tuple(pairs), is_last=epoch == epochs - 1, input="edges")
-            for epoch, pairs in enumerate(client)
-        ]
-        for client in clients
-    ]
-    expected: Changes = Counter()
-    edges: list[Pair] = []
-    before: set[Pair] = set()
-    for epoch in range(epochs):
-        edges += [pair for client in clients for pair in client[epoch]]
-        now = plainly(edges)
-        expected.update({(*row, epoch): 1 for row in now - before})
-        expected.update({(*row, epoch): -1 for row in before - now})
-        before = now
-    return Explorable(build, acts, found_in, expected)
-
-
-def of_two_bits(build: Callable[[Dataflow], None]) -> Callable[[Dataflow], None]:
-    """The same with epochs of two bits, so that the anchor moves on each when it may."""
-
-    def built(dataflow: Dataflow) -> None:
-        dataflow.level_bits = (2, 8)
-        build(dataflow)
-
-    return built
 
 
 class Seen(Counter[str]):

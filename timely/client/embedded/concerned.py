@@ -82,7 +82,7 @@ class Scopes:
         self._has_sources = False
         """True if a dataflow has, or has had, a source."""
         self._asked: tuple[list[int], list[int]] | None = None
-        """The last dataflows that were asked about, and all that there were then."""
+        """The dataflows of the last question, and all dataflows at that time."""
         self._answer: About = None
 
     def note(self, has_source: bool) -> None:

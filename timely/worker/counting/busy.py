@@ -88,6 +88,6 @@ def _bytes_of(batches: Sequence[Records]) -> int:
     sample = [record for batch in chosen for record in batch.records[:each]]
     try:
         size = sum(len(pack_value(record)) for record in sample)
-    except Exception:  # an object that no wire takes: it never leaves its worker
+    except (TypeError, ValueError, OverflowError):  # no wire takes it: it never leaves its worker
         return 0
     return size * sum(batch.rows for batch in batches) // max(1, len(sample))

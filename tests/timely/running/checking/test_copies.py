@@ -95,7 +95,7 @@ def slots_of(each: object) -> list[str]:
 
 
 def some_object(choose: st.DataObject) -> object:
-    """A few objects, each of which may hold those before it; those that can change may hold themselves."""
+    """A few objects. Each may hold those before it; an object that can change may hold itself."""
     made: list[object] = [1, "a", None, 2.5, b"", Plain]
     for _ in range(choose.draw(st.integers(1, 12))):
         one, other = (made[choose.draw(st.integers(0, len(made) - 1))] for _ in range(2))

@@ -25,7 +25,7 @@ class Sleeper(timely.Vertex):
 
 
 class Asked:
-    """A batch that a user has written: its size is asked for by a call."""
+    """A batch of a user, whose `size_bytes` is a method."""
 
     rows = 1
 
