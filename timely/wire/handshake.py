@@ -83,7 +83,7 @@ __all__ = [
     "own_hashing",
 ]
 
-PROTOCOL_VERSION = 15
+PROTOCOL_VERSION = 16
 
 
 @dataclass(frozen=True)

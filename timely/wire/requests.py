@@ -166,6 +166,8 @@ class Decide:
     early         answer before the decision is durable
     only          seal this input alone, whose open epoch is then in `open`; `after`, `enter` and `close`
                   are empty. A durable cluster refuses that
+    waits         from 0 on: answer also a `Progress` of all outputs beyond `epoch` with this limit, under
+                  the next number
 
     Values: entered, [is_new, epoch] for each of `enter`; open, the epoch that is open now; sealed, the last
     epoch that this request completes; -1: none.
@@ -180,6 +182,7 @@ class Decide:
     incarnation: int = 0
     early: bool = False
     only: str = ""
+    waits: float = -1.0
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,8 @@ from gc import get_count
 from typing import IO, NoReturn
 from uuid import uuid4
 
+import pyarrow as pa
+
 from ..cores import keep_to
 from ..errors import FencedError, InternalError, MisuseError, PeerError, RefusedError, TimelyError
 from ..failure import as_refused, as_reported, bear_interrupts, full_text_of
@@ -62,7 +64,6 @@ from ..wire.addresses import leave_ports_when_forked, public_address, remove_soc
 from ..wire.batch import Frame
 from ..wire.frames.messages import (
     FAREWELL,
-    Head,
     decode_request,
     encode_error,
     encode_reply,
@@ -70,7 +71,7 @@ from ..wire.frames.messages import (
     number_of,
 )
 from ..wire.keys import ClusterKeys
-from ..wire.requests import IN_OPEN, Deliver, Reply
+from ..wire.requests import IN_OPEN, Decide, Deliver, Progress, Reply, Request
 from ..wire.transport.server_socket import ServerSocket
 from ..wire.transport.zeromq import WorkerMesh
 from .answers.later import Later
@@ -97,6 +98,8 @@ EXIT_PEER_LOST = 3
 _log = logging.getLogger("timely")
 _PORT_MEND = "end the other program, or choose other ports with --client-port and --base-port"
 _DRAIN_SECONDS = 0.1
+_HELD_SECONDS = 1e-3
+"""How long the answer to a seal waits for the answer to the wait that goes with it."""
 _SERVE_SECONDS = 2e-4
 """While there is work the worker looks for requests this often, or after each step if that takes longer."""
 
@@ -335,7 +338,7 @@ class WorkerProcess:
         until = time.monotonic() + _DRAIN_SECONDS
         while time.monotonic() < until:
             for client, frames in self._clients.recv_nowait():
-                self._outbox.send(client, encode_error(number_of(frames), error))
+                self._outbox.refusing(client, number_of(frames))(error)
             self._mesh.wait(_DRAIN_SECONDS / 5)
 
     def _gather(self) -> None:
@@ -352,13 +355,10 @@ class WorkerProcess:
             if not self._worker.step():
                 self._wait(IDLE_SECONDS_MAX)
             if time.monotonic() > deadline:
-                absent = ", ".join(
-                    f"{peer} at {self._settings.peers[peer]}" for peer in peers or self._server.not_greeted
-                )
-                raise PeerError(
-                    f"worker {self._settings.index} waited {self._settings.gather_seconds:.0f} s for "
-                    f"worker {absent}"
-                )
+                missing = peers or self._server.not_greeted
+                absent = ", ".join(f"{peer} at {self._settings.peers[peer]}" for peer in missing)
+                waited = f"worker {self._settings.index} waited {self._settings.gather_seconds:.0f} s"
+                raise PeerError(f"{waited} for worker {absent}")
 
     def _install(self) -> None:
         for first in self._server.begin_dataflows(self._settings.installs):
@@ -376,9 +376,8 @@ class WorkerProcess:
 
     def _wait(self, seconds: float) -> None:
         if self._waiting:
-            seconds = min(
-                seconds, max(0.0, min(later.deadline for _, _, later in self._waiting) - time.monotonic())
-            )
+            until = min(later.deadline for _, _, later in self._waiting)
+            seconds = min(seconds, max(0.0, min(until, self._outbox.held_until) - time.monotonic()))
         self._mesh.wait(self._alarm_clock.within(seconds) if self._worker.acting.has_alarms else seconds)
         try:
             while self._wake_recv.recv(64):
@@ -401,7 +400,12 @@ class WorkerProcess:
             try:
                 if refusal := self._clients.refusal(client):
                     raise RefusedError(refusal)
-                self._answer(client, number, frames, head)
+                request, table = decode_request(frames, head, self._server.life)
+                self._answer(client, number, request, table)
+                if isinstance(request, Decide) and request.waits >= 0.0:
+                    number += 1
+                    wait = Progress(request.dataflow, "", request.epoch, request.waits)
+                    self._answer(client, number, wait, None)
             except FencedError:
                 raise  # see `run`
             except BaseException as error:  # nothing that a client sends or a codec raises ends the worker
@@ -447,31 +451,27 @@ class WorkerProcess:
             self._outbox.send(client, encode_error(FAREWELL, error))
         self._waiting = [entry for entry in self._waiting if entry[0] not in refused]
 
-    def _answer(self, client: bytes, number: int, frames: list[memoryview], head: Head | None) -> None:
-        request, table = decode_request(frames, head, self._server.life)
+    def _answer(self, client: bytes, number: int, request: Request, table: pa.Table | None) -> None:
         if table is not None:
             self._giving_back.add(table.num_rows)
-        answer = self._server.handle(request, table)
+        answer, waiting = self._server.handle(request, table), self._waiting
         if isinstance(answer, Reply):
             reply = self._encoded(number, answer)
             is_posted = isinstance(request, Deliver) and request.counts == IN_OPEN  # perhaps
             send = self._outbox.send_later if is_posted else self._outbox.send
+            if isinstance(request, Decide) and request.waits > 0.0:
+                send = partial(self._outbox.hold, seconds=_HELD_SECONDS)
             if self._replies is not None and rests_on_log(request):
-                self._replies.send(partial(send, client, reply), partial(self._refuse, client, number))
+                self._replies.send(partial(send, client, reply), self._outbox.refusing(client, number))
             else:
                 send(client, reply)
-        elif len(self._waiting) >= WAITING_COUNT_MAX:
+        elif len(waiting) >= WAITING_COUNT_MAX:
             raise MisuseError(f"{WAITING_COUNT_MAX:,} requests wait for an answer already: ask again later")
-        elif sum(client == other for other, _, _ in self._waiting) >= WAITING_OF_ONE_COUNT_MAX:
-            raise MisuseError(
-                f"{WAITING_OF_ONE_COUNT_MAX} requests of this client wait for an answer already: ask one "
-                "after another"
-            )
+        elif sum(client == other for other, _, _ in waiting) >= WAITING_OF_ONE_COUNT_MAX:
+            limit = f"{WAITING_OF_ONE_COUNT_MAX} requests of this client"
+            raise MisuseError(f"{limit} wait for an answer already: ask one after another")
         else:
-            self._waiting.append((client, number, answer))
-
-    def _refuse(self, client: bytes, number: int, error: TimelyError) -> None:
-        self._outbox.send(client, encode_error(number, error))
+            waiting.append((client, number, answer))
 
     def _encoded(self, number: int, reply: Reply) -> list[Frame]:
         """Return the frames of an answer."""
@@ -501,9 +501,8 @@ class WorkerProcess:
             if frames is None:
                 still.append((client, number, later))
             elif self._replies is not None and not later.is_of_outputs:
-                self._replies.send(
-                    partial(self._outbox.send, client, frames), partial(self._refuse, client, number)
-                )
+                refuse = self._outbox.refusing(client, number)
+                self._replies.send(partial(self._outbox.send, client, frames), refuse)
             else:
                 self._outbox.send(client, frames)
         self._waiting = still

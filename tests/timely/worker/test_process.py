@@ -301,6 +301,63 @@ def test_answers_to_appends_leave_at_once(process: WorkerProcess, clients: Clien
     assert clients.sent == [(A, [1])]
 
 
+def test_a_seal_and_the_wait_with_it_are_answered_together_under_two_numbers(
+    process: WorkerProcess, clients: Clients
+) -> None:
+    clients.asks(A, (1, _insert(0)), (2, Decide(0, 0, True, waits=60.0)))
+    process._serve()
+    process._serve()
+    assert clients.sent == [], "the client waits for more than these"
+    process._worker.run_until_idle()
+    process._answer_waiting()
+    assert clients.sent == [(A, [1, 2, 3])]
+    sealed, done = clients.answers[A, 2], clients.answers[A, 3]
+    assert isinstance(sealed, Reply) and sealed.integer("sealed") == 0
+    assert isinstance(done, Reply) and done.values["complete"] == 1
+
+
+def test_the_answer_to_a_seal_does_not_wait_for_long_work(
+    process: WorkerProcess, clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clients.asks(A, (1, _insert(0)), (2, Decide(0, 0, True, waits=60.0)))
+    monkeypatch.setattr("timely.worker.process._HELD_SECONDS", 0.0)
+    process._serve()
+    process._serve()
+    assert clients.sent == [(A, [1, 2])]
+
+
+def test_a_worker_sleeps_no_longer_than_an_answer_may_wait(
+    process: WorkerProcess, clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("timely.worker.process._HELD_SECONDS", 0.05)
+    clients.asks(A, (2, Decide(0, 0, True, waits=60.0)))
+    process._serve()
+    assert not process._waiting or process._outbox.has_unsent
+    began = time.monotonic()
+    while process._outbox.has_unsent and time.monotonic() < began + 30.0:
+        process._wait(30.0)
+        process._serve()
+    assert clients.sent == [(A, [2])]
+
+
+def test_a_seal_that_is_refused_has_no_wait(process: WorkerProcess, clients: Clients) -> None:
+    clients.asks(A, (1, Decide(7, 0, True, waits=60.0)))
+    process._serve()
+    assert clients.sent == [(A, [1])] and not process._waiting
+    assert isinstance(clients.answers[A, 1], timely.MisuseError)
+
+
+def test_the_wait_with_a_seal_is_refused_under_its_own_number(
+    process: WorkerProcess, clients: Clients
+) -> None:
+    clients.asks(A, *[(10 * number, Progress(0, "", 5, 60.0)) for number in range(WAITING_OF_ONE_COUNT_MAX)])
+    clients.asks(A, (9_001, Decide(0, 0, True, waits=60.0)))
+    process._serve()
+    assert clients.sent == [(A, [9_001, 9_002])]
+    assert isinstance(clients.answers[A, 9_001], Reply)
+    assert "requests of this client wait" in str(clients.answers[A, 9_002])
+
+
 def test_of_one_client_only_so_many_requests_wait(process: WorkerProcess, clients: Clients) -> None:
     waits = [(number, Progress(0, "", 5, 60.0)) for number in range(WAITING_OF_ONE_COUNT_MAX + 1)]
     clients.asks(A, *waits)

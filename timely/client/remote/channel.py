@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from ...errors import PeerError, RefusedError, TimelyError, WaitTimeoutError
@@ -172,8 +173,8 @@ class Channel:
         is_early: bool = False,
         sent: list[Decide] | None = None,
     ) -> tuple[int, bool]:
-        """See `Workers.seal`. With `seconds`, send a wait for the epoch to all workers right behind the seal,
-        before its answer comes: so their answers are on their way as soon as the work is done.
+        """See `Workers.seal`. With `seconds`, send a wait for the epoch to all workers, to worker 0 with the
+        seal and to the others right behind it: so their answers are on their way as soon as the work is done.
 
         A worker keeps such a wait for `SEALED_WAIT_SECONDS_MAX` at most. After one in vain (the seal was
         refused, or the work takes longer), this thread sends none with a seal for as long, so that no worker
@@ -186,12 +187,13 @@ class Channel:
 
         def request(after: list[Value]) -> Request:
             nonlocal sealing
+            wait = limit if waits else -1.0
             if sent:
                 sealing = sent[0].epoch
-                return sent[0]
+                return replace(sent[0], waits=wait)
             poster.check_refused()  # posts of other threads have their answers by now
             sealing = poster.epoch
-            seal = Decide(poster.index, sealing, True, after, early=is_early)
+            seal = Decide(poster.index, sealing, True, after, early=is_early, waits=wait)
             if sent is not None:
                 sent.append(seal)
             return seal
@@ -199,15 +201,14 @@ class Channel:
         limit = SEALED_WAIT_SECONDS_MAX
         waits = seconds is not None and time.monotonic() >= self._apart_until
         if seconds is not None and 0 <= seconds < limit:
-            limit = seconds
+            limit = float(seconds)
 
         def on_sent() -> None:
             if waits:
                 wait = Progress(poster.index, "", sealing, limit)
-                # First to the worker that has the seal: another one that wakes may take its core.
-                self._early = {
-                    (worker, self._send(worker, wait, None)): None for worker in range(len(self._addresses))
-                }
+                self._early = {(0, self._number): None}
+                for worker in range(1, len(self._addresses)):
+                    self._early[worker, self._send(worker, wait, None)] = None
 
         is_done = False
         try:
@@ -251,15 +252,17 @@ class Channel:
         with self._in_use:
             if self._over is not None:
                 raise fresh_copy(self._over)
-            self._number += 1
-            head = encode_request(self._number, request, None, self.members.life)
+            self._number = number = self._number + 1
+            if type(request) is Decide and request.waits >= 0.0:
+                self._number += 1  # of the answer to the wait: no other request gets it
+            head = encode_request(number, request, None, self.members.life)
             frames = check_size(head + ([] if rows is None else [rows]))
             if self._is_durable:
                 self._check_unbroken(worker)
             else:
                 self.sockets.forgive(worker)
             self.sockets.send(worker, frames)
-            return self._number
+            return number
 
     def _answer(self, worker: int, number: int, timeout_seconds: float) -> Reply | TimelyError:
         """Return the answer to a request that `_send` has sent, also if it is an error; raise if there is

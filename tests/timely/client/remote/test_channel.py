@@ -174,8 +174,8 @@ def test_a_seal_and_the_waits_with_it_are_answered_in_any_order(
         worker, reply = coming[place]
         sockets.coming.append((worker, [*map(memoryview, encode_reply(1 + place, reply))]))
     assert asking.seal(poster, -1.0) == (0, True)
-    waits = [(worker, Progress(0, "", 0, SEALED_WAIT_SECONDS_MAX)) for worker in (0, 1)]
-    assert sent == [(0, Decide(0, 0, True)), *waits]
+    seal = Decide(0, 0, True, waits=SEALED_WAIT_SECONDS_MAX)
+    assert sent == [(0, seal), (1, Progress(0, "", 0, SEALED_WAIT_SECONDS_MAX))]
     assert poster.epoch == 1 and not asking._early and not sockets.coming
 
 
@@ -230,7 +230,8 @@ def test_a_wait_that_is_sent_with_a_seal_lies_with_workers_no_longer_than_the_ca
     for worker, number, reply in ((0, 2, _DONE), (0, 1, _SEALED), (1, 3, _DONE)):
         sockets.reads(worker, number, reply)
     assert asking.seal(_Poster(), SEALED_WAIT_SECONDS_MAX / 2) == (0, True)
-    assert sent[1:] == [(worker, Progress(0, "", 0, SEALED_WAIT_SECONDS_MAX / 2)) for worker in (0, 1)]
+    limit = SEALED_WAIT_SECONDS_MAX / 2
+    assert sent == [(0, Decide(0, 0, True, waits=limit)), (1, Progress(0, "", 0, limit))]
 
 
 @pytest.mark.parametrize("why", ["refused", "not known", "later", "not yet"])
@@ -254,12 +255,12 @@ def test_after_a_wait_that_came_to_nothing_none_is_sent_with_a_seal_while_it_may
         sockets.coming.append((0, [*map(memoryview, encode_reply(1, reply))]))
         assert asking.seal(poster, -1.0) == (sealed, False)
         assert poster.epoch == sealed + 1
-    assert len(sent) == 3 and not asking._early
+    assert len(sent) == 2 and not asking._early
     for number, seconds in ((4, 0.0), (5, SEALED_WAIT_SECONDS_MAX / 2)):
         now[0] += seconds
         sockets.reads(0, number, Reply({"open": poster.epoch + 1, "sealed": poster.epoch}))
         assert not asking.seal(poster, -1.0)[1]
-    assert len(sent) == 5, "they went alone"
+    assert len(sent) == 4, "they went alone"
     now[0] += SEALED_WAIT_SECONDS_MAX / 2
     epoch = poster.epoch
     for worker, number, reply in (
@@ -269,7 +270,7 @@ def test_after_a_wait_that_came_to_nothing_none_is_sent_with_a_seal_while_it_may
     ):
         sockets.reads(worker, number, reply)
     assert asking.seal(poster, -1.0) == (epoch, True)
-    assert len(sent) == 8
+    assert len(sent) == 6
 
 
 def test_what_is_refused_before_a_seal_is_raised_and_nothing_is_sent(

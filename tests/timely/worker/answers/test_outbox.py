@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from math import inf
 from typing import cast
+
+import pytest
 
 from timely.limits import POSTED_COUNT_MAX
 from timely.wire.batch import Frame
@@ -51,3 +55,29 @@ def test_clients_may_listen_elsewhere_meanwhile() -> None:
     outbox.clients = cast("ServerSocket", after)
     outbox.send_unsent()
     assert before.sent == [] and after.sent == [(b"a", [b"1"])]
+
+
+def test_an_answer_that_is_held_goes_with_the_next_one_or_when_its_time_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 10.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    outbox, clients = made()
+    outbox.send_later(b"a", [b"posted"])
+    outbox.hold(b"a", [b"sealed"], 0.5)
+    outbox.send_later(b"b", [b"other"])
+    assert outbox.held_until == 10.5
+    outbox.send_unsent()
+    assert clients.sent == [(b"b", [b"other"])] and outbox.has_unsent
+    outbox.send(b"a", [b"done"])
+    assert clients.sent[1:] == [(b"a", [b"posted"]), (b"a", [b"sealed"]), (b"a", [b"done"])]
+    assert outbox.held_until == inf and not outbox.has_unsent
+
+    outbox.hold(b"a", [b"sealed again"], 0.5)
+    now = 10.2
+    outbox.hold(b"a", [b"and again"], 0.5)
+    assert outbox.held_until == 10.5, "the first one is not kept back for longer"
+    now = 10.5
+    outbox.send_unsent()
+    assert clients.sent[4:] == [(b"a", [b"sealed again"]), (b"a", [b"and again"])]
+    assert outbox.held_until == inf
