@@ -541,7 +541,7 @@ class KernelLoop:
         rounds.begin(start)
         while True:
             try:
-                why = rounds.call(self._held_least)
+                why = rounds.go_on(self._held_least, start.lent.others)
             except OverflowError:
                 if not self._do_again():
                     raise

@@ -52,6 +52,7 @@ from differential.kernels.compiled_loops.rounds import (
 from differential.kernels.loading import prepare
 from progress.compiled.arrays import Int64s
 from timely.operators.compiled_loop import RoundInput, RoundResult, Stop, Vote
+from timely.wire.transport import InTurn
 from timely.wire.transport.ring import L_IN_SIZE, RECORD_PARTS
 
 __all__ = ["STOPS", "Rounds"]
@@ -97,6 +98,10 @@ class Rounds:
         self._ended: Int64s = np.zeros((2, 0), np.int64)
         self._ended_now = b""
         """The values of its second line."""
+        self._why = WAITS
+        """Why the kernel has ended last."""
+        self._error: OverflowError | None = None
+        """What it has raised for another worker."""
         self._put(T_HEADER, self._header)
         self._put(T_STATE, state.reshape(1, -1))
         self._put(T_COUNTS, round_counts)
@@ -134,10 +139,34 @@ class Rounds:
         """Number of the last vote."""
         return int(self._round[R_VOTE + V_NUMBER])
 
-    def call(self, held_least: int) -> int:
-        """Continue; return why it ended. `held_least`: the least time of rows held outside of slots."""
+    def go_on(self, held_least: int, others: InTurn | None) -> int:
+        """Continue, and let others do so for which it waits; return why it ended. `held_least`: the least
+        time of rows held outside of slots.
+        """
         self._round[R_KEPT] = held_least
-        return run_rounds(self._tables, self._round)
+        self._why = run_rounds(self._tables, self._round)
+        while self._why == WAITS and others is not None:
+            have_gone_on = others.go_on(self._go_on_for_others)
+            if self._error is not None:
+                error, self._error = self._error, None
+                raise error
+            if self._why == WAITS:
+                if not have_gone_on:
+                    break
+                self._why = run_rounds(self._tables, self._round)
+        return self._why
+
+    def _go_on_for_others(self) -> bool:
+        """Continue while `go_on` lets another worker go on, which waits for this one; return True if this
+        one has voted. What a kernel cannot do, and errors, are left to `go_on`.
+        """
+        number = self.number
+        if self._why == WAITS and self._error is None:
+            try:
+                self._why = run_rounds(self._tables, self._round)
+            except OverflowError as error:
+                self._error = error
+        return self.number != number
 
     def result(self, why: int) -> RoundResult:
         """Return how far it went since `begin`."""

@@ -14,6 +14,8 @@ from typing import TypeAlias
 
 from progress.times.anchor import Rebase
 
+__all__ = ["Change", "CountChanges", "summed"]
+
 Change: TypeAlias = tuple[int, int, int]
 """(location, word of the time, which may be a wide one, difference of the count)."""
 
@@ -79,3 +81,11 @@ class CountChanges:
         assert len({change[:2] for change in changes}) == len(changes), changes
         signs = [delta > 0 for _, _, delta in changes]
         assert signs == sorted(signs, reverse=True), changes
+
+
+def summed(first: list[Change], second: list[Change]) -> list[Change]:
+    """Return the changes of two steps as those of one; both are `consolidated`, and count from one anchor."""
+    together = CountChanges()
+    for location, word, delta in first + second:
+        together.add(location, word, delta)
+    return together.consolidated()

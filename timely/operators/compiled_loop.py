@@ -41,6 +41,7 @@ __all__ = [
     "RoundResult",
     "Stop",
     "Vote",
+    "are_alike",
 ]
 
 
@@ -140,6 +141,11 @@ class Vote(NamedTuple):
     passes: bool
     is_empty: bool
     ended: bytes
+
+
+def are_alike(votes: Sequence[Vote]) -> bool:
+    """Return True if no worker keeps anything, and all votes have the same `ended`."""
+    return len({vote.ended for vote in votes}) == 1 and all(vote.is_empty for vote in votes)
 
 
 class RoundInput(NamedTuple):

@@ -227,9 +227,9 @@ class Instance:
         """The instance itself: it lends the worker's memory to compiled loops, and counts their messages."""
         return self
 
-    def lend(self) -> Lent | None:
-        """See `Transport`."""
-        return self._owner.lend()
+    def lend(self, actor: int) -> Lent | None:
+        """See `Lender`."""
+        return self._owner.lend(self.index, actor)
 
     def take_back(self) -> None:
         """See `Transport`."""
@@ -278,6 +278,15 @@ class Instance:
         if self.turns.idle_runners and not actions:
             actions.append(Idle(self.index))
         return actions
+
+    def take_changes(self) -> list[Change]:
+        """Return the own changes of counts since the last call, after this worker's tracker has them."""
+        changes = self.changes.take()
+        if changes:
+            self.apply(changes)
+            if self.checker is not None:
+                self.checker.on_step_done(changes)
+        return changes
 
     def apply(self, changes: list[Change]) -> None:
         """Apply changes (own ones or another worker's) to the tracker, and wake the vertices that they

@@ -44,8 +44,8 @@ class Owner(Exporter, Protocol):
         """Send a message to another worker."""
         ...
 
-    def lend(self) -> Lent | None:
-        """See `Transport`."""
+    def lend(self, dataflow: int, actor: int) -> Lent | None:
+        """See `Transport`; for a compiled loop, by the number of its actor in a dataflow."""
         ...
 
     def take_back(self) -> tuple[int, int]:

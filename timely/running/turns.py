@@ -49,6 +49,8 @@ class Turns:
         self.has_failed = False
         self.busy: list[int] = []
         """For each actor the nanoseconds of all its turns and idle moments, with what it sent in them."""
+        self.elsewhere = 0
+        """How much of the present turn was spent on other workers of the thread, in nanoseconds."""
         self.ran_from = self.ran_until = 0
         """When the last `run` began, and when its last turn was over, by `perf_counter_ns`."""
         self.mergers: list[VertexRunner] = []  # runners whose vertices have a use for idle moments
@@ -116,6 +118,9 @@ class Turns:
                 ran += 1
                 now = perf_counter_ns()
                 taken, then = now - then, now
+                if self.elsewhere:
+                    taken -= self.elsewhere
+                    self.elsewhere = 0
                 counts[(taken * taken).bit_length()] += 1  # `Histogram.add`, without a call
                 busy[stage] += taken
         times.total += then - began
@@ -128,6 +133,20 @@ class Turns:
         if ran:
             self.idle_runners = self.mergers.copy()
         return ran
+
+    def take_up_votes(self, loop: int) -> bool:
+        """Let a compiled loop go on outside of its turns; see `CompiledLoopRunner.take_up_votes`."""
+        runner = self.actors[loop]
+        assert isinstance(runner, CompiledLoopRunner)
+        began = perf_counter_ns()
+        try:
+            return runner.take_up_votes()
+        except BaseException as error:
+            self._note_failure(runner, error)
+            raise
+        finally:
+            self.busy[loop] += perf_counter_ns() - began - self.elsewhere
+            self.elsewhere = 0
 
     def _let_patient(self) -> None:
         """Let patient vertices have their turn: they have waited long enough."""
@@ -179,9 +198,12 @@ class Turns:
         try:
             runner.activate()
         except BaseException as error:
-            self.has_failed = True
-            add_note(error, f"while {runner.title()} ran, built at {runner.site}")
+            self._note_failure(runner, error)
             raise
+
+    def _note_failure(self, runner: Actor, error: BaseException) -> None:
+        self.has_failed = True
+        add_note(error, f"while {runner.title()} ran, built at {runner.site}")
 
     def idle(self) -> bool:
         """Give one idle moment to the next vertex that wants it; return True if any vertex wants another."""

@@ -35,7 +35,7 @@ from ...operators.awaiting.event_loop import EventLoop
 from ...operators.awaiting.loops_event import LoopsEvent
 from ...running.core import Worker
 from .answers import Answers
-from .worker_threads import is_worker_thread
+from .threads.worker_threads import is_worker_thread
 
 __all__ = ["Turn", "WaitingThreads"]
 

@@ -45,9 +45,9 @@ from .asking import OF_NO_WORK, Asked, note_entered
 from .concerned import Scopes, are_late, exporting, have_done, named_by
 from .durable import EmbeddedLog, work_to_the_end
 from .pending_work import PendingWork
-from .thread_transport import ThreadNetwork
+from .threads.thread_transport import ThreadNetwork
+from .threads.worker_threads import WorkerThreads
 from .waiting_threads import Turn, WaitingThreads
-from .worker_threads import WorkerThreads
 
 __all__ = ["EmbeddedWorkers"]
 
@@ -277,7 +277,7 @@ class EmbeddedWorkers(Asked):
         if opened > poster.epoch:
             poster.epoch = opened
         self._pending.seal(dataflow)
-        if self.count > 1:
+        if self.count > 1 and seconds is None:
             self._take_in()
         if self._waiting_threads.asleep:
             self._waiting_threads.wake()

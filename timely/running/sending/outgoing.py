@@ -1,7 +1,11 @@
-"""The sending half of a worker: what it sends to others, and when it tells them of its progress."""
+"""The sending half of a worker: what it sends to others, when it tells them of its progress, and the memory
+in which compiled loops send by themselves.
+"""
 
 from __future__ import annotations
 
+import os
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from time import perf_counter_ns
 
@@ -10,7 +14,7 @@ from progress.tracking.count_changes import Change
 
 from ...limits import MESSAGE_BYTES_MIN
 from ...wire.batch import Batch, Frame, frames_of
-from ...wire.transport import Transport
+from ...wire.transport import Lent, Transport
 from ..credits import Credits
 from ..instance import Instance
 from ..progress_messages import (
@@ -20,13 +24,13 @@ from ..progress_messages import (
     write_data_header,
     write_progress_header,
 )
-from ..timings import Timings
+from ..stages.rights import Acting
 from .telling import Telling
 
 __all__ = ["Sender"]
 
 
-class Sender:
+class Sender(ABC):
     """Sends the messages of worker `index` of `workers`. `telling`: None: it tells all others after each step
     (eager).
     """
@@ -36,13 +40,14 @@ class Sender:
         index: int,
         workers: int,
         transport: Transport | None,
-        timings: Timings,
+        acting: Acting,
         credits: Credits,
         telling: Telling | None,
     ) -> None:
         self.index = index
         self.workers = workers
-        self.timings = timings
+        self.acting = acting
+        self.timings = acting.timings
         self.credits = credits
         self.telling = telling if workers > 1 else None
         self._transport = transport
@@ -52,7 +57,10 @@ class Sender:
         """Dataflows of which others have told something since `telling` was asked what to tell of them: none
         outside of `perform` and the receiving of messages.
         """
-        self.messages_sent = self.controls_sent = 0
+        self.messages_sent = self.messages_recv = self.controls_sent = 0
+        self._lends = os.environ.get("NAIAD_ROUNDS_COMPILED", "1") not in ("", "0")
+        self._lent_to: tuple[int, int] | None = None
+        """The dataflow and the actor that had shared memory last, until messages are taken from there."""
 
     @property
     def progress_mode(self) -> str:
@@ -119,3 +127,47 @@ class Sender:
             for peer in peers:
                 instance.messages_sent += 1
                 self._send(peer, frames)
+
+    # Compiled loops send by themselves, in shared memory.
+
+    @abstractmethod
+    def has_work(self) -> bool:
+        """Return True if a step would do something without waiting for other workers."""
+
+    @abstractmethod
+    def fail(self, number: int, error: BaseException) -> None:
+        """End a dataflow because of an error."""
+
+    def lend(self, dataflow: int, actor: int) -> Lent | None:
+        """Return memory by which a compiled loop exchanges round messages until `take_back`, if any."""
+        self._lent_to = (dataflow, actor)
+        lent = None if self._transport is None or not self._lends else self._transport.lend()
+        return lent.without_looking_out() if lent is not None and self.has_work() else lent
+
+    def take_back(self) -> tuple[int, int]:
+        """Undo `lend`; return the numbers of messages that were sent and taken meanwhile."""
+        assert self._transport is not None
+        sent, received = self._transport.take_back()
+        self.messages_sent += sent
+        self.messages_recv += received
+        return sent, received
+
+    def let_loop_go_on(self) -> bool:
+        """Let the compiled loop that waits for votes take up those that have come since: another worker of
+        this thread waits for it. Return True if it has voted.
+        """
+        if self._lent_to is None or not self.acting.gate.has_credit:
+            return False
+        number, actor = self._lent_to
+        if (instance := self._instances.get(number)) is None:
+            return False
+        try:
+            return instance.turns.take_up_votes(actor)
+        except BaseException as error:
+            self.fail(number, error)
+            return False
+
+    def note_elsewhere(self, nanoseconds: int) -> None:
+        """Note that the present turn has spent time on the loops of other workers of this thread."""
+        if self._lent_to is not None and (instance := self._instances.get(self._lent_to[0])) is not None:
+            instance.turns.elsewhere += nanoseconds

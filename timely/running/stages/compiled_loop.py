@@ -49,7 +49,7 @@ from progress.tracking.count_changes import Change
 
 from ...dictionaries import Mark
 from ...operators.capture import FOREVER
-from ...operators.compiled_loop import CompiledLoop, RoundInput, Stop, Vote
+from ...operators.compiled_loop import CompiledLoop, RoundInput, Stop, Vote, are_alike
 from ...operators.vertex import Feeder
 from ...wire.batch import Batch
 from ...wire.transport import Lent
@@ -123,13 +123,11 @@ class CompiledLoopRunner:
         self._watched = [port for runner in members for port in runner.ports]
         by_stage = {runner.stage: runner.ports for runner in members}
         self._entries = sorted({by_stage[stage][port] for stage, port in ports.values()})
-        self._entries_ended = 0
-        """The number of entries that had ended when `_closed` was computed."""
+        self._entries_ended = 0  # how many entries had ended when `_closed` was computed
         self.held: int | None = None
         self._done = 0
         """All epochs before this one are done, with all workers."""
-        self._span: int | None = None
-        """The bound of the span that is under way."""
+        self._span: int | None = None  # the bound of the span that is under way
         self._closed: int | None = None
         """The first epoch that the tracker does not know to be closed; None: not computed yet."""
         self._ended_outside: set[int] | None = None
@@ -142,15 +140,12 @@ class CompiledLoopRunner:
         self._ended: set[int] = set()
         self.way = -1
         """The number by which round messages come to it."""
-        self._round = 0
-        """The number of its next vote."""
-        self._vote: Vote | None = None
-        """Its last vote in the span that is under way."""
+        self._round = 0  # the number of its next vote
+        self._vote: Vote | None = None  # its last one in the span that is under way
         self._heard: dict[int, list[Batch]] = {}
         """Messages of others that are not taken up yet, by number of their round."""
         self._calls_left = 0
-        self._voted_ended: set[int] = set()
-        """The ports at which no rows came in any more at its last vote."""
+        self._voted_ended: set[int] = set()  # ports at which no rows came in any more at its last vote
         self.stage = number
         self.inbox: list[tuple[int, int, int, Batch]] = []
         self.is_queued = False
@@ -389,6 +384,16 @@ class CompiledLoopRunner:
         self._take_up(self._vote, self._heard.pop(self._vote.number))
         return True
 
+    def take_up_votes(self) -> bool:
+        """Go on with the votes that are in shared memory, for another worker of the same thread, which waits
+        for this one; return True if this one has voted.
+        """
+        before, self._calls_left = self._round, _CALLS_MAX
+        if self._vote is not None and not (self._heard or self.inbox):
+            while self._advance_in_round():
+                pass
+        return self._round != before
+
     def _take_up(self, own: Vote, messages: list[Batch]) -> None:
         """Do what follows from a round in which all have voted."""
         loop = self.loop
@@ -401,7 +406,7 @@ class CompiledLoopRunner:
             self._close(bound)
             loop.pass_on()
         elif not loop.follow(every):
-            self._end_span(bound, _are_alike(every))
+            self._end_span(bound, are_alike(every))
             return
         self._hold_epoch(first)
         self._send_vote(bound)
@@ -417,7 +422,7 @@ class CompiledLoopRunner:
         nothing to do but wait, and None if it cannot go on by itself.
         """
         lender = self._dataflow.lender
-        lent = lender.lend() if self._calls_left else None
+        lent = lender.lend(self.stage) if self._calls_left else None
         if lent is None:
             return None
         self._calls_left -= 1
@@ -593,8 +598,3 @@ class CompiledLoopRunner:
             (self.is_queued, self.has_frontier_news, self.wants_resume),
             self.loop,
         )
-
-
-def _are_alike(every: Sequence[Vote]) -> bool:
-    """Return True if no worker keeps anything, and all votes have the same `ended`."""
-    return len({vote.ended for vote in every}) == 1 and all(vote.is_empty for vote in every)

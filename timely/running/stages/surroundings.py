@@ -157,9 +157,9 @@ class WithAlarms(Surroundings[Woken_contra], Protocol[Woken_contra]):
 class Lender(Protocol):
     """The worker, as far as it lends shared memory to a compiled loop."""
 
-    def lend(self) -> Lent | None:
-        """Return memory that the worker has with all others, to be used until `take_back`; None: there is
-        none now.
+    def lend(self, actor: int) -> Lent | None:
+        """Return memory that the worker has with all others, to be used by a compiled loop until `take_back`;
+        None: there is none now.
         """
         ...
 

@@ -1,8 +1,8 @@
 """How do frames get from worker to worker? By one protocol with three implementations.
 
 `memory` is for several workers that take turns in one process (embedded use, tests, simulation); `zeromq` for
-processes and hosts; `client/embedded/thread_transport.py` for threads of one process. All of them deliver the
-messages of one worker to another in the order in which it sent them.
+processes and hosts; `client/embedded/threads/thread_transport.py` for threads of one process. All of them
+deliver the messages of one worker to another in the order in which it sent them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,17 @@ from progress.compiled.arrays import Int64s
 
 from ..batch import Frame
 
-__all__ = ["Lent", "Transport"]
+__all__ = ["InTurn", "Lent", "Transport"]
+
+
+class InTurn(Protocol):
+    """The other workers of a thread in which workers take turns."""
+
+    def go_on(self, goes_on: Callable[[], bool]) -> bool:
+        """Let the compiled loops of others that wait for votes go on; return True if any of them may have
+        voted since. `goes_on`: does the same for the caller, while one of the others waits for it.
+        """
+        ...
 
 
 class Lent(NamedTuple):
@@ -26,11 +36,13 @@ class Lent(NamedTuple):
                 more, False if it pays to sleep
     looks       how often a kernel looks for a message before it calls `looks_out`; a look takes some tens of
                 nanoseconds
+    others      if workers take turns in one thread: lets the others go on, which cannot do so by themselves
     """
 
     lines: Int64s
     looks_out: Callable[[int], bool]
     looks: int
+    others: InTurn | None = None
 
     def without_looking_out(self) -> Lent:
         """Return the same memory for a caller that must not wait: its `looks_out` is always False."""

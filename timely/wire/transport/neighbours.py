@@ -144,10 +144,10 @@ class Neighbours:
         """Return for each neighbour how many bytes wait on the ring to it."""
         return {peer: line.out.unread_bytes for peer, line in self._lines.items() if line.out is not None}
 
-    def send(self, peer: int, frames: Sequence[Frame]) -> None:
-        """Send a message through the ring if it has room, else through the socket."""
+    def send(self, peer: int, frames: Sequence[Frame], by_ring: bool = True) -> None:
+        """Send a message through the ring if it has room, else, or without `by_ring`, through the socket."""
         line = self._lines[peer]
-        if line.out is None or not line.out.put(line.sent, frames):
+        if not by_ring or line.out is None or not line.out.put(line.sent, frames):
             self._by_socket(peer, [_NUMBER.pack(line.sent), *frames])
         line.sent += 1  # not after an error in sending: the reader would wait for that number for ever
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from timely.client.embedded import waiting_threads, worker_threads
+from timely.client.embedded import waiting_threads
+from timely.client.embedded.threads import worker_threads
 
 
 @pytest.fixture

@@ -42,6 +42,8 @@ NOT_COMPARED = {
     Worker: {
         "_checks_progress",
         "_lends",
+        "_lent_to",
+        "shares_thread",
         "_compiles_loops",
         "logs_sources",
         "_transport",
@@ -70,7 +72,7 @@ NOT_COMPARED = {
         "workers",
     },
     # the gate is the same for all dataflows of a worker, and compared there; nothing depends on times
-    Turns: {"actors", "busy", "gate", "mergers", "ran_from", "ran_until", "timings"},
+    Turns: {"actors", "busy", "elsewhere", "gate", "mergers", "ran_from", "ran_until", "timings"},
     # how much is allowed; the sum of what is counted up to each mark
     Credits: {"_limit", "_peers", "_unreceived", "quantum", "transport"},
     VertexRunner: {"_surroundings", "code", "name", "notifies", "ports", "site", "source", "wants_end"}

@@ -26,8 +26,8 @@ from progress.errors import PeerError
 from progress.times.anchor import Rebase
 from timely.building.dataflow import Dataflow
 from timely.operators.capture import FOREVER
-from timely.operators.compiled_loop import Vote
-from timely.running.stages.compiled_loop import CompiledLoopRunner, _are_alike
+from timely.operators.compiled_loop import Vote, are_alike
+from timely.running.stages.compiled_loop import CompiledLoopRunner
 from timely.wire.batch import Batch, Records
 
 
@@ -325,7 +325,7 @@ def test_what_has_ended_is_what_all_say_of_whom_none_keeps_rows(
     first._voted_ended = {port}  # by what it has said, now or earlier
     every = [Vote(n, 0, 1, 1, -1, 0, False, is_empty, ended) for n, (is_empty, ended) in enumerate(said)]
     with cluster.turn_of(0):
-        first._end_span(1, _are_alike(every))
+        first._end_span(1, are_alike(every))
     assert (len(first.frontier(port)) == 0) == has_ended
 
 

@@ -18,10 +18,10 @@ from dataflows import fails_on, word_count
 
 import timely
 from progress.times.timestamp import Timestamp
-from timely.client.embedded import worker_threads
-from timely.client.embedded.pace import Pace
-from timely.client.embedded.thread_transport import ThreadNetwork, ThreadTransport
-from timely.client.embedded.worker_threads import WorkerThreads
+from timely.client.embedded.threads import worker_threads
+from timely.client.embedded.threads.pace import Pace
+from timely.client.embedded.threads.thread_transport import ThreadNetwork, ThreadTransport
+from timely.client.embedded.threads.worker_threads import WorkerThreads
 from timely.client.embedded.workers import EmbeddedWorkers
 from timely.running.core import Worker
 

@@ -16,10 +16,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from ...limits import RECV_BYTES_MAX, RECV_COUNT_MAX, ROUND_SPIN_SECONDS_MAX
-from ...wire.batch import Frame, bytes_of
-from ...wire.transport import Lent
-from ...wire.transport.neighbours import Neighbours
+from ....limits import RECV_BYTES_MAX, RECV_COUNT_MAX, ROUND_SPIN_SECONDS_MAX
+from ....wire.batch import Frame, bytes_of
+from ....wire.transport import InTurn, Lent
+from ....wire.transport.neighbours import Neighbours
 from .looking_out import CALLS, looks_within, new_words, sees_another
 
 __all__ = ["ThreadNetwork", "ThreadTransport"]
@@ -28,6 +28,12 @@ _LOOKS: Final = 10_000
 """How often a kernel that waits looks before it returns. Meanwhile it uses its core, but does not hold the
 interpreter's lock.
 """
+
+
+def _never(number: int) -> bool:
+    """Let a kernel not wait."""
+    del number
+    return False
 
 
 class ThreadNetwork:
@@ -76,6 +82,10 @@ class ThreadTransport:
         """True if its thread shall take the turn even if no message has come: it may be about to sleep, so
         that `wake` alone could come too early.
         """
+        self.others: InTurn | None = None
+        """The workers with which its own takes turns, if they can run compiled loops together."""
+        self.is_lent_in_turn = False
+        """True if a loop has had the rings in turn, and waits there for votes until messages are taken."""
         self._is_asleep = False
         self._words = new_words()
         self._bell = threading.Lock()
@@ -87,12 +97,15 @@ class ThreadTransport:
         self.neighbours.join([peer for peer in range(self._workers) if peer != self._index])
 
     def send(self, peer: int, frames: Sequence[Frame]) -> None:
-        """See `Transport`."""
-        self.neighbours.send(peer, frames)
+        """See `Transport`. While workers take turns in one thread, no other thread reads: a message is handed
+        over as it is.
+        """
+        self.neighbours.send(peer, frames, not self.is_held or self._transports[peer].is_lent_in_turn)
         self.sent += 1
 
     def recv_nowait(self) -> list[tuple[int, list[memoryview]]]:
         """See `Transport`."""
+        self.is_lent_in_turn = False
         self._take_over()
         arrived = self.neighbours.take(RECV_COUNT_MAX, RECV_BYTES_MAX)
         self.taken += len(arrived)
@@ -141,11 +154,16 @@ class ThreadTransport:
 
     def lend(self) -> Lent | None:
         """See `Transport`."""
-        if self.is_held:  # workers that take turns in one thread cannot wait for each other
+        if self.is_held and self.others is None:
             return None
         self._take_over()
         lines = self.neighbours.lend()
-        return None if lines is None else Lent(lines, self._looks_out, _LOOKS)
+        if lines is None:
+            return None
+        if self.is_held:  # workers that take turns in one thread cannot wait for each other
+            self.is_lent_in_turn = True
+            return Lent(lines, _never, 1, self.others)
+        return Lent(lines, self._looks_out, _LOOKS)
 
     def take_back(self) -> tuple[int, int]:
         """See `Transport`."""

@@ -8,8 +8,8 @@ import pytest
 from dataflows import word_count
 
 import timely
-from timely.client.embedded.pace import Pace
-from timely.client.embedded.worker_threads import WorkerThreads
+from timely.client.embedded.threads.pace import Pace
+from timely.client.embedded.threads.worker_threads import WorkerThreads
 from timely.limits import IN_TURN_ROWS_MAX
 
 

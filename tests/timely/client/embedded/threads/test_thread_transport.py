@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 import threading
 import time
 from collections.abc import Iterator
@@ -11,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from timely.client.embedded import thread_transport
-from timely.client.embedded.thread_transport import ThreadNetwork
+from timely.client.embedded.threads import thread_transport
+from timely.client.embedded.threads.thread_transport import ThreadNetwork
 from timely.wire.transport import neighbours
 from timely.wire.transport.ring import InboundRing
 
@@ -48,6 +49,27 @@ def test_messages_of_a_pair_arrive_in_order_whatever_their_sizes(has_rings: bool
     assert not network.transport(2).has_come()
     assert (network.transport(0).lend() is None) == (not has_rings)
     network.close()
+    network.close()
+
+
+def test_messages_arrive_in_order_while_workers_change_between_turns_and_threads(has_rings: bool) -> None:
+    network = ThreadNetwork(2)
+    rng = random.Random(11)
+    source, target = network.transport(0), network.transport(1)
+    sent: list[bytes] = []
+    found: list[bytes] = []
+    for number in range(400):
+        source.is_held = target.is_held = rng.random() < 0.5
+        target.is_lent_in_turn = source.is_held and rng.random() < 0.5
+        sent.append(str(number).encode().ljust(rng.choice([5, 40, 3_000_000])))
+        source.send(1, [sent[-1]])
+        if rng.random() < 0.2:
+            found += [bytes(frame) for _, (frame,) in target.recv_nowait()]
+    while network.in_flight():
+        arrived = target.recv_nowait()
+        assert arrived, "a message is missing, and those behind it wait for it"
+        found += [bytes(frame) for _, (frame,) in arrived]
+    assert found == sent
     network.close()
 
 

@@ -26,8 +26,9 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import Final
 
-from ...limits import IN_TURN_ROWS_MAX
-from ...running.core import Worker
+from ....limits import IN_TURN_ROWS_MAX
+from ....running.core import Worker
+from .others_in_turn import Meeting, OthersInTurn
 from .pace import Pace
 from .thread_transport import ThreadNetwork, ThreadTransport
 
@@ -66,6 +67,10 @@ class WorkerThreads:
         self._is_closing = None if is_closing is None else weakref.WeakMethod(is_closing)
         self._turns = [threading.Lock() for _ in workers]
         self._rests = [True for _ in workers]
+        self._meeting = Meeting(workers)
+        for index, each in enumerate(self._transports):
+            each.others = OthersInTurn(self._meeting, index)
+            workers[index].shares_thread = True
         self._pace = Pace()
         self._has_moved = False
         self._must_pause = False
@@ -130,13 +135,18 @@ class WorkerThreads:
 
     def _work_in_turn(self, until: float) -> bool:
         """Let all workers take turns in this thread; return True if nothing is left to do."""
+        in_flight = self._network.in_flight
+        self._meeting.until = until
+        for transport in self._transports:
+            transport.neighbours.wake_up(False)  # no thread sleeps that would have to be woken
         self._transports[0].is_held = True
         try:
             while True:
                 moved = False
                 for worker in self._workers:
-                    moved = worker.step() or moved
-                if not moved and not self._network.in_flight():
+                    if in_flight() or not worker.is_at_rest():
+                        moved = worker.step() or moved
+                if not moved and not in_flight():
                     return True
                 self._has_moved = True
                 if self._wants_pause():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from timely.client.embedded.looking_out import CALLS, looks_within, new_words, sees_another
+from timely.client.embedded.threads.looking_out import CALLS, looks_within, new_words, sees_another
 
 
 def test_it_sees_what_was_written_before_and_nothing_else() -> None:

@@ -1,0 +1,1 @@
+"""Workers of one process, each in a thread or all in turn in one."""
