@@ -234,6 +234,7 @@ from differential.expressions.calls.catalogued import (
     unix_seconds,
     upper,
     weekofyear,
+    xxhash64,
     year,
 )
 from differential.expressions.calls.composed import (
@@ -245,6 +246,7 @@ from differential.expressions.calls.composed import (
     dayname,
     dayofweek,
     extract,
+    format_string,
     from_json,
     from_unixtime,
     if_else,
@@ -273,6 +275,7 @@ from differential.expressions.calls.composed import (
     unix_millis,
     unix_timestamp,
     weekday,
+    xxhash64_as,
 )
 from differential.expressions.expression import (
     Aliased,
@@ -331,7 +334,8 @@ __all__ = [
     "date_diff", "date_format", "date_part", "date_trunc", "datediff", "day", "day_of_week", "dayname",
     "dayofmonth", "dayofweek", "dayofyear", "decimal", "degrees", "dense_rank", "element_at", "endswith",
     "exp", "explain", "expm1", "expr", "extract", "first", "first_value", "flatten", "floating", "floor",
-    "format_number", "from_json", "from_stream", "from_unixtime", "from_utc_timestamp", "get",
+    "format_number", "format_string",
+    "from_json", "from_stream", "from_unixtime", "from_utc_timestamp", "get",
     "get_json_object", "greatest", "grouping", "grouping_id", "hash", "hex", "hour", "hypot", "if_else",
     "imported", "initcap", "input", "instr", "integer", "isnan", "isnull", "iterate", "join_all",
     "json_tuple", "key_counts", "key_hash", "kurtosis", "lag", "last", "last_day", "last_value", "lead",
@@ -350,7 +354,8 @@ __all__ = [
     "timestamp_millis", "timestamp_seconds", "to_arrow", "to_date", "to_json", "to_pandas", "to_pylist",
     "to_timestamp", "to_utc_timestamp", "translate", "trim", "trunc", "try_element_at", "try_to_date",
     "try_to_timestamp", "tumbling", "unbase64", "unhex", "unix_date", "unix_micros", "unix_millis",
-    "unix_seconds", "unix_timestamp", "upper", "variance", "warm", "weekday", "weekofyear", "when", "year",
+    "unix_seconds", "unix_timestamp", "upper", "variance", "warm", "weekday", "weekofyear", "when",
+    "xxhash64", "xxhash64_as", "year",
 ]  # fmt: skip
 
 _ROOMS = ("algorithms", "errors", "functions", "testing")

@@ -26,6 +26,7 @@ _CLASSES: Final[Mapping[str, str]] = {
     # texts
     "ascii": "Ascii", "base64": "Base64", "bin": "Bin", "bit_length": "BitLength", "char": "Chr",
     "concat_ws": "ConcatWs", "contains": "Contains", "endswith": "EndsWith", "format_number": "FormatNumber",
+    "format_string": "FormatString", "printf": "FormatString", "xxhash64": "XxHash64",
     "get_json_object": "GetJsonObject", "hex": "Hex", "ilike": "ILike", "initcap": "InitCap",
     "like": "Like", "ltrim": "StringTrimLeft", "lpad": "StringLPad", "octet_length": "OctetLength",
     "regexp": "RLike", "regexp_extract": "RegExpExtract", "regexp_like": "RLike",

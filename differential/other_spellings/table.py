@@ -290,12 +290,11 @@ _FUNCTION_NAMES: Final[dict[str, str | Same]] = {
     **dict.fromkeys(("to_uppercase",), "dd.upper(x)"),
     **dict.fromkeys(("to_lowercase",), "dd.lower(x)"),
     **dict.fromkeys(("len_chars",), "dd.length(x)"),
-    **dict.fromkeys(("concat_str", "format_string"), "dd.concat(x, y)"),
+    **dict.fromkeys(("concat_str",), "dd.concat(x, y)"),
     **dict.fromkeys(("week",), "dd.weekofyear(t)"),
     "datepart": Same("date_part"),
     "to_unix_timestamp": Same("unix_timestamp"),
     "convert_timezone": "dd.to_utc_timestamp(t, 'Asia/Tokyo'), then dd.from_utc_timestamp(t, 'Europe/Rome')",
-    "xxhash64": "dd.hash(x)",
     **dict.fromkeys(("current_date", "current_timestamp", "now", "rand", "uuid"), _SAME_AGAIN),
     **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id"), _SAME_AGAIN),
     **dict.fromkeys(

@@ -142,6 +142,7 @@ __all__ = [
     "unix_seconds",
     "upper",
     "weekofyear",
+    "xxhash64",
     "year",
 ]
 
@@ -559,3 +560,6 @@ def get_json_object(text: ExprLike, path: str) -> Expr:
 
 def to_json(x: ExprLike) -> Expr:
     """The value as a text of JSON; fields of structs that are null are left out."""
+
+def xxhash64(*values: ExprLike) -> Expr:
+    """One number for the values, the same as Spark's; whole numbers count as its bigint."""

@@ -20,6 +20,7 @@ from differential.expressions.expression import (
     lit,
     when,
 )
+from differential.expressions.functions.families.formats import formatted_constants
 from differential.expressions.functions.families.json_types import type_of_json, type_text_of
 from timely.user_code.call_site import call_site
 
@@ -32,6 +33,7 @@ __all__ = [
     "dayname",
     "dayofweek",
     "extract",
+    "format_string",
     "from_json",
     "from_unixtime",
     "if_else",
@@ -60,6 +62,7 @@ __all__ = [
     "unix_millis",
     "unix_timestamp",
     "weekday",
+    "xxhash64_as",
 ]
 
 _UNITS: Final = {
@@ -110,6 +113,25 @@ def concat_ws(separator: str, *values: ExprLike) -> Expr:
     """The texts with a separator between them; nulls are left out."""
     check_columns("concat_ws", values, f"{separator!r}, ")
     return call_function("concat_ws", separator, *values)
+
+
+def format_string(format: str, *values: ExprLike) -> Expr:
+    """The values put into a text, as Java does in Spark: `format_string("%s has %,d", col.name, col.n)`."""
+    check_columns("format_string", values, f"{format!r}, ")
+    if values:
+        return call_function("format_string", format, *values)
+    try:
+        return lit(formatted_constants(format))
+    except ValueError as error:
+        raise ExpressionError(
+            f"format_string({format!r}) ({call_site()}) cannot be computed: {error}"
+        ) from None
+
+
+def xxhash64_as(types: str, *values: ExprLike) -> Expr:
+    """The hash that Spark gives values of these types: `xxhash64_as("int, string", col.k, col.s)`."""
+    check_columns("xxhash64_as", values, f"{types!r}, ")
+    return call_function("xxhash64_as", types, *values)
 
 
 def abs(x: ExprLike) -> Expr:

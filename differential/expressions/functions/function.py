@@ -161,7 +161,7 @@ class Function:
         try:
             if self.check is not None:
                 self.check(constants)
-            if self.arrow is not None:
+            if self.arrow is not None and self.typed is None:
                 columns = [param for param in self.params if not param.is_constant]
                 self.arrow([_ONE.get(param.takes[-1], _ONE["string"]) for param in columns], constants)
         except ValueError as error:  # Arrow's errors are ValueErrors, too

@@ -235,7 +235,8 @@ NUMERIC: Final = (
              calls=()),
     Function(name="hash", family="numbers", accessor=None, params=(Param("values", ANY_KIND),), many=True,
              gives=always(integer), numpy=_hash,
-             says="64 bits of the values, the same in every process; null if one is null.", spark="xxhash64",
+             says="64 bits of the values, the same in every process; null if one is null.",
+             spark="hash, otherwise",
              polars="hash"),
 )  # fmt: skip
 """The functions that this file defines."""

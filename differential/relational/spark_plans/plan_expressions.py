@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Final
@@ -115,6 +116,8 @@ class PlanExpressions:
             "With": self._with_common,
             "NullIfResult": self._null_if,
             "UpdateFields": self._updated,
+            "FormatString": self._formatted,
+            "XxHash64": self._hashed,
             "NullIf": lambda node, scope: self.read(node.children[-1], scope),
         }
 
@@ -413,6 +416,23 @@ class PlanExpressions:
 
     # Functions
 
+    def _formatted(self, node: SparkNode, scope: PlanScope) -> Value:
+        pattern, *values = node.children
+        self._check_bits(node)
+        if re.search(r"%[^%a-zA-Z]*[xXo]", str(self._constant(pattern, scope))):
+            for each in values:
+                if self.read(each, scope).type.kind == "int" and each.fields.get("dataType") != "long":
+                    raise ExpressionError("%x and %o write 64 bits here: cast the whole number to bigint")
+        return self._called(SPARK_FUNCTIONS["FormatString"], node, scope)
+
+    def _hashed(self, node: SparkNode, scope: PlanScope) -> Value:
+        """Return a hash of columns. Narrow numbers have other hashes in Spark than wide ones."""
+        if node.fields.get("seed") not in (None, 42, "42"):
+            raise ExpressionError("another seed than 42 is not supported")
+        values = [self.read(each, scope) for each in node.children]
+        types = ", ".join(map(_hashed_as, node.children, values))
+        return computed(lambda *exprs: composed.xxhash64_as(types, *exprs), *values)
+
     def _called(self, function: SparkFunction, node: SparkNode, scope: PlanScope) -> Value:
         form = function.form.replace("?", "")
         values: list[Value] = []
@@ -448,6 +468,21 @@ class PlanExpressions:
         if node.kind in ("Floor", "Ceil") and outcome.type.kind == "float":
             return computed(lambda expr: expr.cast("int"), outcome)
         return outcome
+
+
+def _hashed_as(node: SparkNode, value: Value) -> str:
+    """Return the name of a value's type in Spark's SQL; raises ExpressionError if it is not known."""
+    while node.kind == "Alias":
+        (node,) = node.children
+    spark_type = node.text("dataType")
+    if value.type.kind not in ("int", "float"):
+        return value.type.kind
+    if not spark_type:
+        wide = "bigint" if value.type.kind == "int" else "double"
+        raise ExpressionError(f"hashes numbers of 32 and of 64 bits otherwise: cast {node.kind} to {wide}")
+    return {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}.get(
+        spark_type, spark_type
+    )
 
 
 def _called(node: SparkNode) -> str:

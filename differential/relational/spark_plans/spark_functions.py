@@ -142,6 +142,7 @@ SPARK_FUNCTIONS: Final[Mapping[str, SparkFunction]] = {
     "StringLocate": _e(_located, "kek"), "SubstringIndex": _e(_C.substring_index, "ekk"),
     "SplitPart": _e(_C.split_part, "ekk"), "StringSplit": _e(_split, "ek?k"),
     "Concat": _e(_C.concat, "*"), "ConcatWs": _e(_joined, "k*"), "FormatNumber": _e(_C.format_number, "ek"),
+    "FormatString": _e(_T.format_string, "k*"), "XxHash64": _e(_C.xxhash64, "e*"),
     "GetJsonObject": _e(_C.get_json_object, "ek"),
     # numbers
     "Abs": _e(_T.abs), "Floor": _e(_C.floor), "Ceil": _e(_C.ceil), "Signum": _e(_C.signum),

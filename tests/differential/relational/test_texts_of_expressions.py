@@ -42,6 +42,14 @@ SAME: dict[str, tuple[Make, Make]] = {
         lambda c, _: c.selectExpr("lpad(s, 2, 'x') AS p", "rpad(s, 2, 'x') AS q"),
         lambda c, _: c.select(p=dd.left(dd.lpad(col.s, 2, "x"), 2), q=dd.left(dd.rpad(col.s, 2, "x"), 2)),
     ),
+    "formats and hashes": (
+        lambda c, _: c.selectExpr(
+            "format_string('%s: %,d', s, x) AS p", "printf('%%') AS q", "xxhash64(s, x) AS h"
+        ),
+        lambda c, _: c.select(
+            p=dd.format_string("%s: %,d", col.s, col.x), q=dd.lit("%"), h=dd.xxhash64(col.s, col.x)
+        ),
+    ),
     "all columns": (
         lambda c, _: c.selectExpr(["*", "x * 2 AS z"]),
         lambda c, _: c.with_columns(z=col.x * 2),

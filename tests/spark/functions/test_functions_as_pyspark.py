@@ -164,6 +164,8 @@ people.select(
 people.select(
     "id",
     F.md5("name").alias("m"),
+    F.format_string("%-6s|%,.1f", "name", F.col("age") * 1.5).alias("f"),
+    F.xxhash64("name", "dept").alias("x"),
     F.sha2("name", 256).alias("s"),
     F.crc32("name").alias("c"),
     F.hex("id").alias("h"),

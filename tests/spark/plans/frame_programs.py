@@ -424,7 +424,13 @@ def maps(likes: DataFrame) -> DataFrame:
 
 def hashes(orders: DataFrame) -> DataFrame:
     return orders.select(
-        "id", F.md5("product"), F.sha2("product", 256), F.crc32("product"), F.sha1("customer")
+        "id",
+        F.xxhash64("id", "product", lit(7), "rate"),
+        F.format_string("%s: %5d", "product", "id"),
+        F.md5("product"),
+        F.sha2("product", 256),
+        F.crc32("product"),
+        F.sha1("customer"),
     )
 
 

@@ -92,6 +92,12 @@ REFUSED: dict[str, Callable[[DataFrame], DataFrame]] = {
     "asks for rows while it is read: count, collect": _of_rows,
     "another escape than": lambda orders: orders.filter("customer LIKE '/_%' ESCAPE '/'"),
     "try_sum is not supported: write sum": lambda orders: orders.agg(F.try_sum("cents")),
+    "hashes numbers of 32 and of 64 bits otherwise: cast Add to bigint": lambda orders: orders.select(
+        F.xxhash64(F.col("id") + 1)
+    ),
+    "%x and %o write 64 bits here: cast the whole number to bigint": lambda orders: orders.select(
+        F.format_string("%05x", F.lit(-1))
+    ),
     "Spark's TryAdd is not supported": lambda orders: orders.select(F.try_add("id", "id")),
     "32 bits": lambda orders: orders.select(F.col("cents").cast("float")),
     "a cast of float to string is not supported: Spark writes 1.0E7": lambda orders: orders.select(

@@ -223,6 +223,21 @@ def _truncated_number(expr: Expr) -> Expr:
     return when(expr < 0).then(catalogued.ceil(expr)).otherwise(catalogued.floor(expr))
 
 
+def _formatted(text: SqlText, node: exp.Expression, read: _Read) -> Value:
+    """Return `format_string`, and `printf`, which is another name for it in Spark."""
+    text.parts_of(node, "this", "expressions")
+    parts = [
+        *([node.this] if isinstance(node.this, exp.Expression) else []),
+        *children_of(node, "expressions"),
+    ]
+    if text.dialect != "spark":
+        raise ExpressionError("has the directives of another language in each dialect; write concat(…)")
+    if not parts:
+        raise ExpressionError("lacks its format")
+    pattern, values = _constant_of(read(parts[0])), [read(each) for each in parts[1:]]
+    return computed(lambda *exprs: composed.format_string(str(pattern), *exprs), *values)
+
+
 FUNCTIONS: Final[dict[type[exp.Expression], _Call]] = {
     exp.TsOrDsToDate: _day,
     exp.Coalesce: _several(coalesce),
@@ -230,6 +245,7 @@ FUNCTIONS: Final[dict[type[exp.Expression], _Call]] = {
     exp.Least: _several(least),
     exp.Concat: _concatenated,
     exp.DPipe: _concatenated,
+    exp.Format: _formatted,
     exp.Nullif: _nullif,
     exp.Extract: _extracted,
     exp.TimestampTrunc: _truncated,
@@ -284,6 +300,7 @@ _BY_NAME: Final[dict[str, Callable[..., Expr]]] = {  # type: ignore[explicit-any
     "isnan": lambda expr: catalogued.isnan(expr) if hasattr(catalogued, "isnan") else expr != expr,
     "sin": catalogued.sin, "cos": catalogued.cos, "tan": catalogued.tan, "cbrt": catalogued.cbrt,
     "bit_count": catalogued.bit_count, "sha1": catalogued.sha1, "crc32": catalogued.crc32,
+    "xxhash64": catalogued.xxhash64,
 }  # fmt: skip
 
 
@@ -291,6 +308,8 @@ def named_function(text: SqlText, node: exp.Anonymous, read: _Read) -> Value:
     """Return the value of a function that sqlglot only knows by its name."""
     text.parts_of(node, "this", "expressions")
     name = str(node.this).lower()
+    if name == "printf":
+        return _formatted(text, node, read)
     make = _BY_NAME.get(name)
     if make is None:
         raise text.error(node, f"there is no function {name}")

@@ -39,6 +39,7 @@ OPERANDS: dict[str, tuple[object, ...]] = {
     "map_from_arrays": (dd.array(col.i), dd.array(col.s)),
     "map_contains_key": (col.m, "u"),
     "flatten": (dd.array(col.l),),
+    "xxhash64_as": ("int, string", col.i, col.s),
 }
 """Operands of functions whose operands depend on one another."""
 
