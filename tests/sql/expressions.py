@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import differential as dd
 from differential import Expr, col, lit
 
-__all__ = ["CONSTANTS", "ORDERED", "SQL_TYPES", "TYPES", "Said", "expression", "literal"]
+__all__ = ["COMPARED", "CONSTANTS", "ORDERED", "SQL_TYPES", "TYPES", "Said", "expression", "literal"]
 
 SQL_TYPES = {"int": "BIGINT", "float": "DOUBLE", "string": "VARCHAR", "bool": "BOOLEAN"}
 SQL_TYPES |= {"decimal": "DECIMAL(18, 2)", "timestamp": "TIMESTAMPTZ", "date": "DATE"}

@@ -9,12 +9,14 @@ A step knows the columns by asking the collection that it is built on, in a data
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 from hypothesis import strategies as st
 from sql.aggregates import aggregate
-from sql.expressions import ORDERED, TYPES, Said, expression
+from sql.expressions import COMPARED, ORDERED, TYPES, Said, expression
 from sql.windows import FRAMES, window_function
 
 import differential as dd
@@ -163,10 +165,11 @@ class _Writer:
 
     # Steps on an order
 
-    def first_rows(self, query: Query) -> Query:
+    def first_rows(self, query: Query, keys: list[str] | None = None) -> Query:
         """The first rows, of each group or of all, in an order that leaves no two different rows equal."""
         names = sorted(query.columns)
-        keys = self.draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
+        if keys is None:
+            keys = self.draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
         limit, offset, number = self.draw(st.integers(1, 3)), self.draw(st.integers(0, 1)), self.name()
         order, by = self._order(names, keys)
         part = f"PARTITION BY {', '.join(keys)} " if keys else ""
@@ -248,6 +251,48 @@ class _Writer:
             lambda a, b: a.join(b, on=on, how=how, where=condition, null_safe=null_safe),
         )
 
+    def few(self) -> Query:
+        """A row or two whatever the tables hold, or none: aggregates of all rows, or the first rows."""
+        found = self.query(self.draw(st.integers(0, 1)))
+        if self.draw(st.booleans()):
+            found = self.first_rows(found, keys=[])
+        else:
+            made = {self.name(): self._aggregate(found) for _ in range(self.draw(st.integers(1, 2)))}
+            listed = ", ".join(f"{sql} AS {name}" for name, (_, sql) in made.items())
+            found = found.then(
+                f"SELECT {listed} FROM ({found.sql}) AS t",
+                lambda c: c.agg(**{name: ours for name, (ours, _) in made.items()}),
+            )
+        found = self.filter(found) if self.draw(st.booleans()) else found
+        return _selected(found, {self.name(): Said(col(name), name) for name in found.columns})
+
+    def bounded(self, query: Query) -> Query:
+        """The rows that compare so with few rows, in one of the forms of a join without keys."""
+        few = self.few()
+        kinds = [kind for kind in ("int", "float", *ORDERED) if kind in few.columns.values()]
+        kind = self.draw(st.sampled_from(kinds or ["int"]))
+        of = "float" if kind == "int" and self.draw(st.integers(0, 3)) == 0 else kind
+        value = self.expression(query, of, 1)
+        tests = [
+            COMPARED[self.draw(st.sampled_from(["<", "<=", ">", ">=", "="]))](
+                value, self.expression(few, kind, self.draw(st.integers(0, 1)))
+            )
+            for _ in range(self.draw(st.integers(1, 2)))
+        ]
+        met = " AND ".join(test.sql for test in tests)
+        where = reduce(operator.and_, (test.ours for test in tests))
+        form = self.draw(st.sampled_from(["rows", "rows", "pairs", "left", "semi", "anti"]))
+        if form in ("rows", "pairs"):
+            names = [*query.columns, *(few.columns if form == "pairs" else ())]
+            return query.beside(
+                few,
+                f"SELECT {', '.join(names)} FROM ({query.sql}) AS l, ({few.sql}) AS r WHERE {met}",
+                lambda a, b: a.cross_join(b).filter(where).select(*names),
+            )
+        return query.beside(
+            few, _join_sql(form, query, few, [], met), lambda a, b: a.join(b, on=[], how=form, where=where)
+        )
+
     def combined(self, query: Query) -> Query:
         """Sets and multisets: the other has the same columns, computed of its own."""
         sql, step = self.draw(st.sampled_from(_SETS))
@@ -326,6 +371,7 @@ _STEPS: list[Callable[[_Writer, Query], Query]] = [
     _Writer.joined,
     _Writer.joined,
     _Writer.joined,
+    _Writer.bounded,
     _Writer.combined,
     _Writer.combined,
 ]
