@@ -12,6 +12,7 @@ in the place of null.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from decimal import Decimal
 from hashlib import blake2b
 from typing import Final
@@ -19,11 +20,12 @@ from typing import Final
 import msgpack
 import numpy as np
 
+from differential.columns.column_types import Int64s
 from differential.errors import SchemaError, shown
 from timely.limits import NESTING_LEVELS_MAX
 from timely.wire.nesting import is_too_deep
 
-__all__ = ["extension_of", "pack", "symbol_word", "unpack"]
+__all__ = ["extension_of", "pack", "symbol_word", "symbol_words", "unpack"]
 
 _TIMESTAMP_AS_DATETIME = 3
 _DATE, _DECIMAL = 1, 2
@@ -57,6 +59,15 @@ def _short_text(value: str) -> bytes:
         return b""
     size = len(text)
     return _SHORT[size] + text if size < 256 else b""
+
+
+def symbol_words(values: Sequence[str | bytes]) -> Int64s:
+    """Return the words of texts or bytes: `symbol_word(pack(value))` of each, in half of the time."""
+    payloads = [type(value) is str and _short_text(value) or pack(value) for value in values]
+    digests = b"".join([blake2b(payload, digest_size=8).digest() for payload in payloads])
+    words = np.frombuffer(digests, "<i8").astype(np.int64)
+    words[words == 0] = 1
+    return words
 
 
 def pack(value: object) -> bytes:

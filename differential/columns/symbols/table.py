@@ -44,7 +44,7 @@ import numpy as np
 from differential.columns.column_types import Int64s
 from differential.columns.symbols.cold_texts import ColdTexts
 from differential.columns.symbols.entries import SymbolEntries
-from differential.columns.symbols.packing import pack, symbol_word, unpack
+from differential.columns.symbols.packing import pack, symbol_word, symbol_words, unpack
 from differential.errors import SchemaError, SymbolCollisionError, UnknownSymbolError, shown
 from differential.kernels.rows.marking import SymbolMarking
 from differential.thresholds import SET_WORDS_MAX
@@ -78,6 +78,10 @@ is back soon; values that come once more each do not move all others out."""
 
 _MOVED = 1 << 16
 """Values that are moved to files at once."""
+
+
+_TOGETHER = 8
+"""So many new values are entered together."""
 
 
 class _Packed(bytes):
@@ -165,24 +169,41 @@ class SymbolTable:
         if len(values) > _MOVED and SPILL.place is not None:  # piece by piece, as each may move some to files
             pieces = [values[first : first + _MOVED] for first in range(0, len(values), _MOVED)]
             return np.concatenate([self.intern_strings(piece) for piece in pieces])
-        word_of = self._words.get
-        words = [word_of(value) for value in values]
-        if None in words:
-            if self._cold.bytes:
-                new = self._intern_beside_cold(
-                    value for value, word in zip(values, words, strict=True) if word is None
-                )
-                words = [
-                    new[value] if word is None else word for value, word in zip(values, words, strict=True)
-                ]
-            else:
-                words = [
-                    self.intern_one(value) if word is None else word
-                    for value, word in zip(values, words, strict=True)
-                ]
-            if SPILL.place is not None:
-                self._cool(SPILL.place.memory)
-        return np.array(words, dtype=np.int64)
+        words = list(map(self._words.get, values))
+        if None not in words:
+            return np.array(words, dtype=np.int64)
+        if self._cold.bytes:
+            cold = self._intern_beside_cold(
+                value for value, word in zip(values, words, strict=True) if word is None
+            )
+            words = [cold[value] if word is None else word for value, word in zip(values, words, strict=True)]
+            entered = np.array(words, dtype=np.int64)
+        else:
+            are_all_new = words.count(None) == len(words)
+            new = (
+                values if are_all_new else [v for v, word in zip(values, words, strict=True) if word is None]
+            )
+            different = list(dict.fromkeys(new))
+            entered = self._intern_new(different)
+            if len(different) < len(values):
+                entered = np.array(list(map(self._words.__getitem__, values)), dtype=np.int64)
+        if SPILL.place is not None:
+            self._cool(SPILL.place.memory)
+        return entered
+
+    def _intern_new(self, values: list[str | bytes]) -> Int64s:
+        """Return the words of different texts or bytes that are not in the table, and enter them."""
+        if len(values) < _TOGETHER or self._word_of is not symbol_word or SPILL.place is not None:
+            return np.array(list(map(self.intern_one, values)), np.int64)
+        words = symbol_words(values)
+        numbers = words.tolist()
+        # `setdefault` is atomic: a worker in another thread of this process may enter the same values now.
+        entered = list(map(self._values.setdefault, numbers, values))
+        if entered != values or list(map(type, entered)) != list(map(type, values)):
+            _consume(map(self.intern_one, values))  # which raises the error, and enters what is before it
+        self._words.update(zip(values, numbers, strict=True))
+        self._bytes += sum(map(getsizeof, values))
+        return words
 
     def intern_one(self, value: object) -> int:
         """Return the word of one value, entering it if it is new; raises as `intern` does."""

@@ -45,6 +45,10 @@ class Places:
         self._siblings: dict[tuple[type, bytes], _Siblings] = {}
         self._lock = threading.Lock()  # workers in several threads of a process share the table
 
+    def known(self, symbols: Sequence[int]) -> list[int | None]:
+        """Return the places of long values that have one, None for others."""
+        return list(map(self._places.get, symbols))
+
     def of(self, symbols: Sequence[int], values: Sequence[str | bytes], begins: Sequence[bytes]) -> list[int]:
         """Return the places of long values, whose symbols and beginnings are `symbols` and `begins`.
 
@@ -52,16 +56,24 @@ class Places:
         values behind it with its beginning move in their list.
         """
         with self._lock:
-            new: dict[tuple[type, bytes], dict[str | bytes, int]] = {}
-            for symbol, value, begin in zip(symbols, values, begins, strict=True):
-                if symbol not in self._places:
-                    new.setdefault((type(value), begin), {})[value] = symbol
-            for key, some in new.items():
+            for key, some in self._new(symbols, values, begins).items():
                 siblings = self._siblings.setdefault(key, _Siblings())
                 in_order = sorted(some)
-                for value, place in zip(in_order, siblings.add(in_order), strict=True):
-                    self._places[some[value]] = place
-            return [self._places[symbol] for symbol in symbols]
+                self._places.update(zip(map(some.__getitem__, in_order), siblings.add(in_order), strict=True))
+            return list(map(self._places.__getitem__, symbols))
+
+    def _new(
+        self, symbols: Sequence[int], values: Sequence[str | bytes], begins: Sequence[bytes]
+    ) -> dict[tuple[type, bytes], dict[str | bytes, int]]:
+        """Return the values without a place and their symbols, by their kind and beginning."""
+        kinds = set(map(type, values))
+        if len(kinds) == 1 and self._places.keys().isdisjoint(symbols) and len(set(begins)) == 1:
+            return {(kinds.pop(), begins[0]): dict(zip(values, symbols, strict=True))}
+        new: dict[tuple[type, bytes], dict[str | bytes, int]] = {}
+        for symbol, value, begin in zip(symbols, values, begins, strict=True):
+            if symbol not in self._places:
+                new.setdefault((type(value), begin), {})[value] = symbol
+        return new
 
     def forget(self, words: Sequence[int], values: Sequence[str | bytes]) -> None:
         """Drop values that are in use nowhere, with their symbols; if they come again they get new places.
@@ -89,6 +101,9 @@ class _Siblings:
 
     def add(self, new: list[str | bytes]) -> list[int]:
         """Add at least one value, ascending, none of which is here yet. Return their places."""
+        if not self.values:
+            self.values, self.places = new, self._between(0, len(new))
+            return self.places.copy()
         gaps: list[tuple[int, int]] = []  # an index into `values`, and the number of new values before it
         for value in new:
             at = bisect_left(self.values, value)
