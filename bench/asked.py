@@ -1,8 +1,9 @@
 """Which ratio, ours divided by the other's, is asked for?
 
-Beside Rust row by row, and beside the peers in Python at least ten times ahead in all; of cases that are
-not here nothing is asked. Beside Rust the 99 % of changes may be twice as far behind as their median, and
-what we hold above an idle process may be as much as all that Rust's process holds.
+Beside Rust row by row; beside the peers in Python at least ten times ahead in all; beside Flink in those
+that are queries of tables. Of cases that are not here nothing is asked. Beside Rust the 99 % of changes may
+be twice as far behind as their median, and what we hold above an idle process may be as much as all that
+Rust's process holds.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bench.cases import CASES, Case
-from bench.systems import PYTHON_PEERS, RUST
+from bench.systems import ENGINES, PYTHON_PEERS, RUST
 
 __all__ = ["Asked", "asked"]
 
@@ -45,14 +46,18 @@ _RUST: dict[tuple[str, int | None], tuple[tuple[float, float], tuple[float, floa
 }
 _RUST_IN_FLIGHT = {"wcc plain": 0.5, "bfs": 1.5}
 """The change, on one worker; the load is that of the same workload one by one, of which more is asked."""
+_ENGINES = {"Flink": Asked(1 / 3, 1 / 3)}
+_OF_ENGINES = ("count plain", "sum", "join", "top", "q3")
 _LEAST_IN_PYTHON = 10_000
 """Nodes or keys: of less nothing is asked."""
 
 
 def asked(case: Case, workers: int, beside: str) -> Asked:
-    """What is asked of a case beside a system: "Rust", "Pathway" or "Bytewax"; nothing beside others."""
+    """What is asked of a case beside a system: "Rust", "Flink", "Pathway" …; nothing beside others."""
     if beside in PYTHON_PEERS and case.sizes[0] >= _LEAST_IN_PYTHON:
         return Asked(_AHEAD, _AHEAD, _AHEAD)
+    if beside in ENGINES and case in CASES and case.words in _OF_ENGINES and workers in (1, 2):
+        return _ENGINES[beside]
     if beside != RUST or case not in CASES or workers not in (1, 2):
         return Asked()
     if case.batch > 1:

@@ -17,6 +17,9 @@ With --peer-python Pathway Bytewax it is these systems, each on what can be said
 seconds a run: in the sizes of the table, and in smaller ones (`MODEST` in `bench/cases.py`) for where that
 is too much for them.
 
+With --peer-engine Flink it is Flink SQL, on what can be said in it, at most --limit seconds a run; with
+--peer as well Rust's program runs beside them.
+
 With --keep FILE each round is added to a file when it is over; --from FILE makes the tables of what such
 files have, and runs nothing. So what takes very long can be run in several sittings, and nothing is lost by
 a crash.
@@ -45,10 +48,12 @@ from bench.cases import CASES, MODEST, SMALL, Case, chosen
 from bench.machine import ROOT, versions
 from bench.rounds import Round, document, keep, kept, rows_of
 from bench.systems import (
+    ENGINES,
     PEER_PROGRAM,
     PYTHON_PEERS,
     RUST,
     Checkout,
+    EnginePeer,
     Figures,
     Peer,
     PythonPeer,
@@ -220,9 +225,10 @@ def _systems(options: argparse.Namespace, stack: ExitStack) -> list[System]:
     for folder, name in zip(options.against, names_of(options.against), strict=True):
         other = Checkout(folder, name, own_bench=options.own_bench, threads=options.threads)
         systems.append(stack.enter_context(other))
-    if options.peer is not None or not (options.against or options.peer_python):
+    if options.peer is not None or not (options.against or options.peer_python or options.peer_engine):
         systems.append(Peer(options.peer or PEER_PROGRAM))
     systems += [PythonPeer(name, options.limit) for name in options.peer_python]
+    systems += [EnginePeer(name, options.limit) for name in options.peer_engine]
     return systems
 
 
@@ -244,6 +250,13 @@ def _parser() -> argparse.ArgumentParser:
         "--peer-python", nargs="+", default=[], choices=list(PYTHON_PEERS), help="systems from PyPI"
     )
     parser.add_argument(
+        "--peer-engine",
+        nargs="+",
+        default=[],
+        choices=list(ENGINES),
+        help="engines that keep queries current",
+    )
+    parser.add_argument(
         "--limit", type=float, default=600.0, metavar="SECONDS", help="of a run of these; default: 600"
     )
     parser.add_argument("--keep", type=Path, metavar="FILE", help="add each round to this file of JSON lines")
@@ -251,7 +264,7 @@ def _parser() -> argparse.ArgumentParser:
         "--from", type=Path, nargs="+", dest="made_of", metavar="FILE", help="tables of what was kept"
     )
     parser.add_argument(
-        "--peer", type=Path, nargs="?", const=PEER_PROGRAM, help="the peer's program, also beside --against"
+        "--peer", type=Path, nargs="?", const=PEER_PROGRAM, help="Rust's program, also beside others"
     )
     return parser
 

@@ -25,11 +25,14 @@ from bench.recomputation import believed
 from bench.workloads import Check, CheckJson
 
 __all__ = [
+    "ENGINES",
     "PEER_PROGRAM",
     "PEER_PYTHON",
     "PYTHON_PEERS",
     "RUST",
     "Checkout",
+    "Engine",
+    "EnginePeer",
     "Figures",
     "Peer",
     "PythonPeer",
@@ -47,6 +50,32 @@ PYTHON_PEERS = {
     "Bytewax": ("count plain", "sum", "join"),
 }
 """What can be said in each: Pathway has no loops in loops and none with priorities, Bytewax no loops."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An engine for queries that are kept current, of somebody else: how its program is run and built.
+
+    `needs` is there once `build` has been run in the folder of the checkout; `words` are the workloads that
+    can be said in it.
+    """
+
+    command: tuple[str, ...]
+    needs: Path
+    build: str
+    words: tuple[str, ...]
+
+
+_FLINK_FOLDER = ROOT / "bench/peers/flink"
+ENGINES = {
+    "Flink": Engine(
+        (sys.executable, "-m", "bench.peers.flink.on_flink"),
+        _FLINK_FOLDER / "target/flinkpeer-1.jar",
+        "mvn -q -B -f bench/peers/flink/pom.xml package",
+        ("count plain", "sum", "join", "top", "q3"),
+    ),
+}
+"""Flink SQL has no loops."""
 _RUN_SECONDS_MAX = 3_600.0
 _RUN_MIB_MAX = 12 * 1024
 """Of one process. A program that takes more of a machine of 24 GiB would soon end everybody else's."""
@@ -219,6 +248,29 @@ class PythonPeer:
         module = f"bench.peers.python.on_{self.name.lower()}"
         # Not resolved: it is by where its name stands that Python knows its environment.
         command = [str(self._python), "-m", module, *_asked(case, workers)]
+        result = _run(command, environment={"PYTHONPATH": str(ROOT)}, limit=self._limit)
+        self.description = str(result.get("system"))
+        return _believed_figures(result, case, workers)
+
+
+class EnginePeer:
+    """One of `ENGINES`, built by its command."""
+
+    def __init__(self, name: str, limit: float, engine: Engine | None = None) -> None:
+        self.name = name
+        self.description = name
+        self._engine = engine or ENGINES[name]
+        self._limit = limit
+        if not self._engine.needs.exists():
+            raise RunError(f"{name} is not built: {self._engine.build} (see bench/peers/README.md)")
+
+    def can_run(self, case: Case) -> bool:
+        """See `System`."""
+        return case.words in self._engine.words and case.batch == 1
+
+    def run(self, case: Case, workers: int) -> Figures:
+        """See `System`."""
+        command = [*self._engine.command, *_asked(case, workers)]
         result = _run(command, environment={"PYTHONPATH": str(ROOT)}, limit=self._limit)
         self.description = str(result.get("system"))
         return _believed_figures(result, case, workers)
