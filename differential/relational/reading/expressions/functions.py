@@ -291,6 +291,10 @@ FUNCTIONS: Final[dict[type[exp.Expression], _Call]] = {
     exp.Minute: _plain(catalogued.minute, "this"),
     exp.Second: _plain(catalogued.second, "this"),
     exp.LastDay: _plain(catalogued.last_day, "this"),
+    exp.UnixSeconds: _plain(catalogued.unix_seconds, "this"),
+    exp.UnixMillis: _plain(composed.unix_millis, "this"),
+    exp.UnixMicros: _plain(composed.unix_micros, "this"),
+    exp.UnixDate: _plain(composed.unix_date, "this"),
     exp.MD5: _plain(catalogued.md5, "this"),
     exp.Trunc: _plain(_truncated_number, "this"),
 }
