@@ -5,8 +5,11 @@
     wait    returns when the log has told a record
 
 Where callers wait for most of what they add, as embedded workers do, `wait` does the work of the thread
-itself, if that has nothing to do (`by_callers`). So a change needs one sync for all its records, and no
+itself, if that has nothing to do (`by="callers"`). So a change needs one sync for all its records, and no
 switch of threads. The thread then writes what nobody waits for, a moment later.
+
+A worker process has a loop (`by="loop"`), which calls `flush`, so that the records of a turn share a sync.
+Where nothing is synced, `flush` writes them itself, which takes less time than to wake the thread.
 
 *Sync, look, tell.* A process may tell others only what rests on records that are durable, and only if no
 later incarnation had put its fence after they were. The fence comes before that incarnation reads the logs,
@@ -33,7 +36,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Condition, Lock, RLock, Thread, current_thread
 from time import monotonic
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from ..dictionaries import dictionaries
 from ..errors import FencedError, InternalError, StoreError, TimelyError, WaitTimeoutError
@@ -43,7 +46,7 @@ from ..wire.batch import Frame
 from .records import FORMAT, body_of, packed, sealed
 from .store import LogFile, Store, fence_path, segment_path
 
-__all__ = ["Log", "new_peer"]
+__all__ = ["Log", "WrittenBy", "new_peer"]
 
 _RETRY_SECONDS: Final = 1.0
 """The time after which a log tries again to write, if nobody waits for it."""
@@ -71,6 +74,9 @@ _DOZES_MAX: Final = 50
 _SMALL_BYTES_MAX: Final = 64 << 10
 """If more bytes than these are queued, the thread does not doze: callers go on with their work meanwhile."""
 
+WrittenBy: TypeAlias = Literal["thread", "callers", "loop"]
+"""Who writes small records: see `Log`."""
+
 _Entry = tuple[list[Frame], int, bool]
 """A queued record: its body, the bytes of that, and whether it is the first of a segment."""
 
@@ -79,7 +85,10 @@ class Log:
     """The log of `process`, which begins empty.
 
     `syncs`: False if it is enough that the operating system has the records (`sync="system"`). The thread
-    calls `on_news` after each change of `told` or `error`. `by_callers`: callers of `wait` write themselves.
+    calls `on_news` after each change of `told` or `error`, unless a caller has written.
+
+    `by` "callers": callers of `wait` write themselves. "loop": somebody calls `flush` soon after each `add`,
+    and the thread leaves small records until then.
     """
 
     def __init__(
@@ -92,7 +101,7 @@ class Log:
         syncs: bool = True,
         on_news: Callable[[], None] | None = None,
         segment_bytes: int = LOG_SEGMENT_BYTES_DEFAULT,
-        by_callers: bool = False,
+        by: WrittenBy = "thread",
     ) -> None:
         self.position = 0
         """The number of records added."""
@@ -121,7 +130,12 @@ class Log:
         self._is_closing = False
         self._is_over = False
         self._is_hurried = False
-        self._by_callers = by_callers
+        self._by_callers = by == "callers"
+        self._by_loop = by == "loop"
+        self._leaves = by != "thread"
+        """The thread leaves small records for a while: see `add`."""
+        self.flushes_here = self._by_loop and not syncs
+        """`flush` writes by itself."""
         self._is_writing = False
         self._writer: object | None = None
         """The thread writes; whichever call of `wait` does. One of them at a time uses `_segments` and
@@ -168,12 +182,24 @@ class Log:
             self.size_bytes += size
             self.position += 1
             self._queued.append((body, size, begins))  # behind it a signal may come
-            if self._is_idle:
+            if self._is_idle and not self._by_loop:
                 self._is_idle = False
                 self._work.notify()
-            elif self._by_callers and self._unsynced_bytes > _SMALL_BYTES_MAX and not self._is_hurried:
+            elif self._leaves and self._unsynced_bytes > _SMALL_BYTES_MAX and not self._is_hurried:
                 self._hasten()
             return self.position
+
+    @property
+    def is_to_flush(self) -> bool:
+        """True if there are records for `flush`."""
+        return bool(self._queued) and not self._is_hurried and self.error is None
+
+    def flush(self) -> None:
+        """Let the thread write what is queued, or write it here (`flushes_here`). If the disk fails, the
+        thread tries again by itself. Does nothing unless the log is written by a loop.
+        """
+        if self._by_loop:
+            self._hand_over(may_write=self.flushes_here)
 
     def wait(self, position: int, seconds: float) -> None:
         """Return when `told` has reached `position`.
@@ -184,22 +210,7 @@ class Log:
         if self.told >= position:
             return
         deadline = monotonic() + seconds
-        me = object()
-        try:
-            with self._lock:
-                tries = self._tries
-                self._hurry()
-                is_mine = self._by_callers and seconds >= _PATIENCE_SECONDS and self._is_free()
-                if is_mine:
-                    self._writer = me
-                    self._take_queued()
-                elif self._by_callers:
-                    self._hasten()
-            if is_mine:
-                self._write_here(me)
-        finally:
-            if self._writer is me:  # a signal came outside of `_write_here`, or at its end
-                self._give_back(me, is_whole=False)
+        tries = self._hand_over(may_write=self._by_callers and seconds >= _PATIENCE_SECONDS)
         with self._lock:
             while self.told < position:
                 self._check(tries)
@@ -268,6 +279,8 @@ class Log:
                 return
             self._check(tries)
             self._hurry()
+            if self._leaves:
+                self._hasten()
             self._news.wait()
 
     def _add_to_ended(self) -> int:
@@ -307,6 +320,28 @@ class Log:
             raise fresh_copy(self.error)
 
     # In the thread of a caller.
+
+    def _hand_over(self, may_write: bool) -> int:
+        """Write what is queued, if the caller may and nobody else does, or let the thread do so. Return the
+        number of tries before.
+        """
+        me = object()
+        try:
+            with self._lock:
+                tries = self._tries
+                self._hurry()
+                is_mine = may_write and self._is_free()
+                if is_mine:
+                    self._writer = me
+                    self._take_queued()
+                elif self._leaves:
+                    self._hasten()
+            if is_mine:
+                self._write_here(me)
+        finally:
+            if self._writer is me:  # a signal came outside of `_write_here`, or at its end
+                self._give_back(me, is_whole=False)
+        return tries
 
     def _write_here(self, me: object) -> None:
         """Write what was taken. If that is interrupted, the thread does, into another segment."""
@@ -372,7 +407,7 @@ class Log:
                 or self._is_closing
                 or self._writing
                 or self._queued
-                and (not self._by_callers or self._is_hurried or dozes)
+                and (not self._leaves or self._is_hurried or dozes)
             ):
                 return
             elif self._by_callers and (self._queued or dozes < _DOZES_MAX):
@@ -428,7 +463,7 @@ class Log:
             if error is None:
                 self.told = self._segments.count_durable
             self._news.notify_all()
-        if self._on_news is not None:
+        if self._on_news is not None and self._writer is None:  # a caller that writes sees it
             self._on_news()
 
     def _end(self, error: TimelyError) -> None:

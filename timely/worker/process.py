@@ -112,7 +112,7 @@ class WorkerProcess:
         self._waiting: list[tuple[bytes, int, Later]] = []
         self._is_ending = self._is_to_take_over = self._is_resting = False
         self._failure: TimelyError | None = None  # what has ended this worker
-        self._stop_reason, self._listens_at = "", list[str]()
+        self._stop_reason, self._listens_at, silence = "", list[str](), settings.silence_seconds
         self._ended_count, self._rest_at, self._serve_at = 0, float("inf"), 0.0
         self._callers: OrderedDict[bytes, None] = OrderedDict()  # the clients of the last requests
         self._wake_recv, self._wake_send = socket.socketpair()
@@ -120,9 +120,7 @@ class WorkerProcess:
         self._wake_send.setblocking(False)
         peers = {index: address for index, address in enumerate(settings.peers) if index != settings.index}
         self._keys = keys = ClusterKeys.from_text(settings.keys) if settings.keys else None
-        self._mesh = WorkerMesh(
-            settings.index, settings.listen, peers, _PORT_MEND, keys, settings.silence_seconds
-        )
+        self._mesh = WorkerMesh(settings.index, settings.listen, peers, _PORT_MEND, keys, silence)
         self._clients = self._listen_to_clients(settings.client_listen)
         self._outbox = Outbox(self._clients)
         self._mesh.watch(self._wake_recv.fileno())
@@ -135,7 +133,7 @@ class WorkerProcess:
             self.address,
             installs=settings.installs,
             session=uuid4().hex,
-            silence_seconds=settings.silence_seconds,
+            silence_seconds=silence,
             keeps_back=True,
         )
         self._replies: WaitingReplies | None = None
@@ -261,16 +259,15 @@ class WorkerProcess:
                 raise PeerError(self._stop_reason or "the cluster was ended before worker 0 had begun")
         durability = begun(self._settings, self._worker, self._server.first_incarnation, self._wake)
         self._server.folds = Folds(self._worker, durability, self._settings.durable)
-        self._replies = WaitingReplies(durability.log)
+        self._replies = WaitingReplies(durability.log, durability.is_under_way)
         return durability
 
     def _loop(self) -> None:
         while not self._must_stop():
-            worked = self._worker.step()
+            looked = self._replies is not None and self._look_at_log(self._replies)
+            worked = self._worker.step() or looked
             if get_count()[0] >= self._collecting.young_max:
                 self._collecting.look()
-            if self._replies is not None:
-                worked = self._look_at_log(self._replies) or worked
             if self._worker.ended.count > self._ended_count:
                 self._log_ended()
             # A worker that has work looks for clients now and then: a change of one row takes several steps.
@@ -291,6 +288,9 @@ class WorkerProcess:
                         self._server.durability.mark_durable()
                 self._collecting.rest(tuple(self._worker.instances))
                 self._giving_back.rest()
+            if self._replies is not None and self._replies.flush(served, worked, bool(self._waiting)):
+                worked = self._look_at_log(self._replies) or worked
+                self._answer_waiting()
             if not (worked or served):
                 self._giving_back.look_behind(self._is_expected)
                 if time.monotonic() >= self._tidying.look_at:
@@ -378,6 +378,8 @@ class WorkerProcess:
         if self._waiting:
             until = min(later.deadline for _, _, later in self._waiting)
             seconds = min(seconds, max(0.0, min(until, self._outbox.held_until) - time.monotonic()))
+        if self._replies is not None:
+            seconds = self._replies.within(seconds)
         self._mesh.wait(self._alarm_clock.within(seconds) if self._worker.acting.has_alarms else seconds)
         try:
             while self._wake_recv.recv(64):
@@ -409,10 +411,9 @@ class WorkerProcess:
             except FencedError:
                 raise  # see `run`
             except BaseException as error:  # nothing that a client sends or a codec raises ends the worker
-                answer = (
-                    error if isinstance(error, TimelyError) else self._unexpected(error, "read a request")
-                )
-                self._send_error(client, number, answer)
+                if not isinstance(error, TimelyError):
+                    error = self._unexpected(error, "read a request")
+                self._send_error(client, number, error)
         if self._outbox.has_unsent and self._worker.has_work():
             self._outbox.send_unsent()
         return bool(requests)

@@ -11,7 +11,6 @@ callers_*   that write themselves what they wait for
 
 from __future__ import annotations
 
-import copy
 import dis
 import errno
 import sys
@@ -24,18 +23,17 @@ from types import CodeType, FrameType
 
 import numpy as np
 import pytest
+from begun_logs import SECONDS, Logs, check_told, next_reads
 from simulated_store import SimulatedDisk, SimulatedStore
 
 from differential.columns.update_batch import UpdateBatch
 from differential.columns.worker_symbols import SYMBOLS
 from timely.durable import log as log_module
 from timely.durable.folder_store import FolderStore
-from timely.durable.incarnations import announce, hello_of, read_log
+from timely.durable.incarnations import announce, read_log
 from timely.durable.log import Log
-from timely.durable.store import Store, fence_path
+from timely.durable.store import fence_path
 from timely.errors import FencedError, InternalError, StoreError, WaitTimeoutError
-
-SECONDS = 20.0
 
 
 class Gate:
@@ -53,28 +51,7 @@ class Gate:
             assert self.opened.wait(SECONDS)
 
 
-class Logs:
-    """Logs of incarnation 1 that are closed after the test."""
-
-    def __init__(self, by_callers: bool) -> None:
-        self.by_callers = by_callers
-        self.all: list[Log] = []
-
-    def begin(
-        self, store: Store, *, syncs: bool = True, segment_bytes: int = 1 << 20, processes: int = 1
-    ) -> Log:
-        """Return the log of process 0, with its `hello` told."""
-        first = announce(store, processes)
-        log = Log(
-            store, first.cluster, first.number, 0,
-            syncs=syncs, segment_bytes=segment_bytes, by_callers=self.by_callers,
-        )  # fmt: skip
-        self.all.append(log)
-        log.wait(log.add(hello_of(first, 0)), SECONDS)
-        return log
-
-
-@pytest.fixture(params=[False, True], ids=["by the thread", "by callers"])
+@pytest.fixture(params=["thread", "callers", "loop"])
 def logs(request: pytest.FixtureRequest) -> Iterator[Logs]:
     logs = Logs(request.param)
     yield logs
@@ -85,28 +62,6 @@ def logs(request: pytest.FixtureRequest) -> Iterator[Logs]:
 @pytest.fixture
 def store() -> SimulatedStore:
     return SimulatedStore()
-
-
-def next_reads(store: Store) -> list[list[object]]:
-    """Return the heads of all records that the next incarnation counts."""
-    return [record.head for old in announce(store, 1).logs for record in read_log(store, old)]
-
-
-def after_crash(disk: SimulatedDisk, seed: int) -> list[list[object]]:
-    """The same, after the machine has failed."""
-    # The thread of the log may write meanwhile: a list of the files, and then each of them at one moment.
-    disk = SimulatedDisk({path: copy.copy(content) for path, content in list(disk.files.items())})
-    disk.crash(seed)
-    return next_reads(SimulatedStore(disk))
-
-
-def check_told(log: Log, disk: SimulatedDisk, told: int) -> None:
-    """Assert that records 1 to `told` are told and survive every crash, and that others only follow them."""
-    assert log.told == told + 1
-    for seed in range(40):
-        heads = after_crash(disk, seed)
-        assert heads == [["rows", number] for number in range(len(heads))]
-        assert len(heads) >= told, (seed, told)
 
 
 @pytest.mark.parametrize("syncs", [True, False])
@@ -167,6 +122,7 @@ def test_group_of_all_that_was_queued_during_a_sync(store: SimulatedStore, logs:
     log = logs.begin(store)
     gate = Gate(store, "sync")
     log.add(["rows", 0])
+    log.flush()
     assert gate.reached.wait(SECONDS)
     for number in range(1, 100):
         log.add(["rows", number])
@@ -257,6 +213,7 @@ def test_failing_log_tries_again_by_itself(
     log._on_news = note
     store.disk.failing["write"] = errno.EIO
     log.add(["rows", 0])
+    log.flush()
     assert failed.wait(SECONDS) and log.told == 1 and not works.is_set()
     store.disk.failing.clear()
     assert works.wait(SECONDS)
@@ -391,6 +348,7 @@ def test_fence_between_sync_and_tell_ends_the_log(store: SimulatedStore, logs: L
     log.wait(log.add(["rows", 0]), SECONDS)
     gate = Gate(store, "exists")
     position = log.add(["rows", 1])
+    log.flush()
     assert gate.reached.wait(SECONDS)
     other = SimulatedStore(store.disk)
     assert next_reads(other) == [["rows", 0], ["rows", 1]], "synced, so it counts; not told"
@@ -478,7 +436,7 @@ def test_ended_by_an_error_of_ours_tells_those_who_wait(store: SimulatedStore, l
 
 @pytest.fixture
 def by_callers() -> Iterator[Logs]:
-    logs = Logs(by_callers=True)
+    logs = Logs("callers")
     yield logs
     for log in logs.all:
         log.close()
@@ -559,7 +517,7 @@ def test_callers_may_be_interrupted_anywhere() -> None:
     place = 0
     for place in count():
         disk = SimulatedDisk()
-        by_callers = Logs(by_callers=True)
+        by_callers = Logs("callers")
         log = by_callers.begin(SimulatedStore(disk))
         log.add(["rows", 0])
         before = sys.gettrace()

@@ -50,7 +50,7 @@ class EmbeddedLog:
         try:
             incarnation = announce(self._store, len(workers), processes=1)
             self.log = Log(
-                self._store, incarnation.cluster, incarnation.number, 0, syncs=sync == "disk", by_callers=True
+                self._store, incarnation.cluster, incarnation.number, 0, syncs=sync == "disk", by="callers"
             )
             self._finalizer = weakref.finalize(self, _close, self.log, self._store, OwnProcess())
             self.log.wait(self.log.add(hello_of(incarnation, 0)), REPLY_SECONDS_MAX)

@@ -25,7 +25,7 @@ def begun(
     store = FolderStore(settings.durable)
     present = joined(store, incarnation) if settings.index else announce(store, settings.workers)
     syncs = settings.sync == "disk"
-    log = Log(store, present.cluster, present.number, settings.index, syncs=syncs, on_news=on_news)
+    log = Log(store, present.cluster, present.number, settings.index, syncs=syncs, on_news=on_news, by="loop")
     log.wait(log.add(hello_of(present, settings.index)), settings.gather_seconds)
     if settings.index == 0:
         note_hello(store, present.number)

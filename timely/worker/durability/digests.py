@@ -136,11 +136,23 @@ class DigestChecks:
         """Return the first epoch that may not be shown at an output (at all of them, if that is empty), of
         those before `complete`, which are complete there. Those whose digests are not in the log are noted.
         """
-        number, before = instance.index, complete
+        number, before, noted = instance.index, complete, len(self._written)
+        outputs: list[_OutputDigests] = []
         for name in (output,) if output else instance.frozen.outputs:
             one = self._outputs.get((number, name))
             if one is not None:
-                before = min(before, self._shown(number, name, one, complete))
+                outputs.append(one)
+                if one.told < one.past.before:
+                    self._tell_again(number, name, one, complete)
+                if complete > one.noted:
+                    self._note(number, name, one, complete)
+        if len(self._written) > noted:
+            self._log.flush()  # at once, and not at the end of the turn: somebody waits for it
+        if self._written:
+            self._look_at_log()
+        for one in outputs:
+            shown = one.agreed if one.agreed < one.past.before else max(one.agreed, one.shown)
+            before = min(before, shown)
         return before
 
     def are_made_again(self, instance: Instance, output: str) -> bool:
@@ -164,15 +176,6 @@ class DigestChecks:
         if one is not None:
             one.shown = max(one.shown, before)
 
-    def _shown(self, number: int, name: str, one: _OutputDigests, complete: int) -> int:
-        if one.told < one.past.before:
-            self._tell_again(number, name, one, complete)
-        if complete > one.noted:
-            self._note(number, name, one, complete)
-        if self._written:
-            self._look_at_log()
-        return one.agreed if one.agreed < one.past.before else max(one.agreed, one.shown)
-
     def _note(self, number: int, name: str, one: _OutputDigests, complete: int) -> None:
         """Write the digests of complete epochs that have none yet."""
         assert one.capture.digests is not None
@@ -182,6 +185,11 @@ class DigestChecks:
         position = self._journal.digest(number, name, complete, one.capture.digests.take(complete))
         one.noted = complete
         self._written.append((position, one, complete))
+
+    @property
+    def has_unsynced(self) -> bool:
+        """True if the log has digests that it has not told, as far as `look` knows."""
+        return bool(self._written)
 
     def look(self) -> bool:
         """Tell worker 0 of epochs that are made again, and note what the log has told; return True if there

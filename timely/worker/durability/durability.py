@@ -133,23 +133,32 @@ class Durability:
         shown = self.digests.before(instance, output, complete)
         return min(shown, self.epochs.shown_before(instance))
 
+    def is_under_way(self) -> bool:
+        """Return True if an epoch was sealed that the log has not told, and the log has no digest to tell."""
+        return self.epochs.has_unsynced and not self.digests.has_unsynced
+
     # Decisions of worker 0: see `Ledger`.
 
     def write_order(self, order: Decided, streams: Sequence[tuple[str, str, str]]) -> None:
         """See `Ledger`."""
-        self.log.try_again()
-        self.check()
+        if self.log.error is not None:
+            self._check_anew()
         self.journal.order(order.dataflow, encode_control(order), streams)
 
     def write_seal(self, dataflow: int, epoch: int) -> None:
         """See `Ledger`."""
-        self.log.try_again()
-        self.check()
+        if self.log.error is not None:
+            self._check_anew()
         self.journal.sealed(dataflow, epoch, self.epochs.mark(dataflow))
 
     def note_sealed(self, instance: Instance) -> None:
         """See `Ledger`."""
         self.epochs.note(instance)
+
+    def _check_anew(self) -> None:
+        """The same as `check`, after one more try of the log."""
+        self.log.try_again()
+        self.check()
 
     def check(self) -> None:
         """Raise why nothing can be written at present, if so: worker 0 decides nothing then."""

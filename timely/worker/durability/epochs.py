@@ -129,6 +129,11 @@ class DurableEpochs:
         owners = [self._worker.instances.get(imported.exported.dataflow) for imported in instance.imports]
         return [owner for owner in owners if owner is not None]
 
+    @property
+    def has_unsynced(self) -> bool:
+        """True if something was sealed that the log has not told, as far as `look` knows."""
+        return bool(self._sealed)
+
     def look(self) -> bool:
         """Report what the log has synced since the last look; return True if there was anything."""
         if not self._sealed or self._sealed[0][0] > self._log.told:

@@ -57,6 +57,8 @@ class VersionLog:
 
     def look(self) -> bool:
         """Return True if the log has told something that somebody waits for."""
+        if not self._awaited:  # Fast path: this is called in each turn of the loop.
+            return False
         told_now = [position for position in self._awaited if position <= self._journal.log.told]
         self._awaited = [position for position in self._awaited if position > self._journal.log.told]
         return bool(told_now)

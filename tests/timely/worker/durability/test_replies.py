@@ -4,6 +4,7 @@ waiting_*   in order, each for what was logged before it
 failing_*   while the disk fails
 ended_*     a log that will not go on
 rests_*     which answers wait
+flush_*     when the loop hands to the disk what it has logged
 """
 
 from __future__ import annotations
@@ -206,3 +207,82 @@ def test_rests_on_the_log_what_says_that_something_is_there() -> None:
     ]
     assert [request for request in resting if not rests_on_log(request)] == []
     assert [request for request in free if rests_on_log(request)] == []
+
+
+class LoggedTurns:
+    """The answers of a loop; its log does not write by itself. `is_under_way`: see `WaitingReplies`."""
+
+    def __init__(self, store: SimulatedStore, syncs: bool) -> None:
+        present = announce(store, 1)
+        self.log = Log(store, present.cluster, present.number, 0, syncs=syncs, by="loop")
+        self.is_under_way = False
+        self.replies = WaitingReplies(self.log, lambda: self.is_under_way)
+
+    def turn(self, served: bool = False, worked: bool = False, is_awaited: bool = False) -> bool:
+        return self.replies.flush(served, worked, is_awaited)
+
+
+@pytest.fixture
+def turns(store: SimulatedStore, request: pytest.FixtureRequest) -> Iterator[LoggedTurns]:
+    turns = LoggedTurns(store, syncs=request.param)
+    yield turns
+    turns.log.close()
+
+
+@pytest.mark.parametrize("turns", [True], indirect=True)
+@pytest.mark.parametrize("how", ["served", "worked", "awaited"])
+def test_flush_waits_for_the_digest_but_not_for_long(
+    turns: LoggedTurns, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    turns.is_under_way = how == "awaited"
+    busy = {"served": how == "served", "worked": how == "worked", "is_awaited": how == "awaited"}
+    assert not turns.turn(**busy) and turns.replies.within(5.0) == 5.0, "nothing is logged"
+    turns.log.add(["rows"])
+    assert not turns.turn(**busy) and turns.log.is_to_flush
+    assert 0.0 < turns.replies.within(5.0) <= 0.0011
+    now += 0.0005
+    assert not turns.turn(**busy) and turns.log.is_to_flush
+    now += 0.0007
+    assert turns.replies.within(5.0) == 0.0
+    turns.turn(**busy)
+    assert not turns.log.is_to_flush and turns.replies.within(5.0) == 5.0
+    monkeypatch.undo()
+    until(lambda: turns.log.told == 1)
+    assert turns.turn(**busy), "the log has news"
+    turns.replies.look()
+    assert not turns.turn(**busy)
+
+
+@pytest.mark.parametrize("turns", [True], indirect=True)
+def test_flush_of_what_another_has_handed_over_holds_nothing(turns: LoggedTurns) -> None:
+    turns.log.add(["rows"])
+    turns.turn(worked=True)
+    turns.log.flush()  # as for a digest
+    until(lambda: turns.log.told == 1)
+    turns.turn()
+    assert turns.replies.within(5.0) == 5.0, "the loop may rest"
+    turns.log.add(["rows"])
+    assert turns.replies.within(5.0) == 0.0, "nobody has asked whether to hand this over"
+
+
+@pytest.mark.parametrize("turns", [True, False], indirect=True)
+def test_flush_comes_at_once_if_the_loop_rests_or_writes_itself(turns: LoggedTurns) -> None:
+    turns.log.add(["rows"])
+    turns.turn(worked=turns.log.flushes_here, is_awaited=True)  # but no epoch is under way
+    assert not turns.log.is_to_flush
+    until(lambda: turns.log.told == 1)
+    assert turns.turn()
+
+
+@pytest.mark.parametrize("turns", [False], indirect=True)
+def test_flush_that_fails_refuses_what_waits(turns: LoggedTurns, store: SimulatedStore) -> None:
+    refused: list[TimelyError] = []
+    store.disk.failing["write"] = errno.ENOSPC
+    turns.log.add(["rows"])
+    turns.replies.send(lambda: pytest.fail("it is not durable"), refused.append)
+    assert turns.turn()
+    turns.replies.look()
+    assert [type(error) for error in refused] == [StoreError]
+    store.disk.failing.clear()

@@ -38,6 +38,9 @@ class FakeLog:
         self.heads.append(head)
         return self.position
 
+    def flush(self) -> None:
+        """Nothing: the test says when the log tells more."""
+
 
 class OneWorker:
     """A worker with a dataflow that passes records on, and its checks. `before`: the epochs before this one
