@@ -5,12 +5,15 @@
 For each workload a process without a store, one with sync="disk" and one with sync="system" take turns, in an
 order that is drawn anew for each round. Each loads, follows changes one by one, and then some in flight at
 once. The processes with a store are then killed, and another one says how long it takes until the next epoch
-is complete. Figures are medians over the rounds. Prints the table of `bench/results/durable.md`:
+is complete, which takes the work of all changes once more. That one folds, and is killed, too; the next one
+begins with what the inputs hold. Figures are medians over the rounds. Prints the table of
+`bench/results/durable.md`:
 
     log               what the load wrote, and how many times the bytes of the frames of its rows that is
     log of a change   the bytes that a change wrote, of at most 1.2 × 8 for each word of its rows, 200 for
                       each call, and 200 for its epoch
-    restart, target   the target is 2 s and 1.15 of the load without a store
+    restart           behind a fold; the target is 2 s and 1.15 of the load without a store
+    with changes      before that fold
     sync              how long the disk took for a small record meanwhile
 
 `--all`: every row of `bench.compare`.
@@ -37,15 +40,19 @@ from bench.cases import CASES, SMALL, Case, chosen
 from bench.dataflow.job import Job
 from bench.dataflow.measure import JOBS, load, timed_changes, warm_up
 from bench.machine import ROOT
+from timely.durable.answers.asking import ask
+from timely.durable.folder_store import FolderStore
 from timely.durable.log import Log
+from timely.durable.store import Store
 from timely.wire.batch import Frame
 
-__all__ = ["again", "connected", "kill_all", "main", "named"]
+__all__ = ["again", "connected", "fold_now", "kill_all", "main", "named"]
 
 _NAMES = ("bfs-100k-1M", "wcc-100k-1M", "count-1M-10M", "join-1M-1M", "count-10k-100k")
 _SYNCS = ("none", "disk", "system")
 _IN_FLIGHT = 1_000
 _CHANGES = 200
+_FOLD_SECONDS_MAX = 300.0
 
 Figures = dict[str, float]
 
@@ -130,15 +137,31 @@ def _change_bytes_max(job: Job) -> float:
     return float(1.2 * 8 * words + 200 * (2 * len(job.changing) + 1))
 
 
-def again(job: Job, workers: int, sync: str, store: str) -> Figures:
-    """How long from the start of the workers until the next epoch is complete. Ends the process."""
+def again(job: Job, workers: int, sync: str, store: str, folds: bool = False) -> Figures:
+    """How long from the start of the workers until the next epoch is complete. With `folds`, nobody needs
+    earlier changes then, and a fold follows. Ends the process.
+    """
     begin = time.perf_counter()
     with connected(workers, sync, store) as cluster:
         flow = cluster.install(named(job.build, "measured"))
         flow.seal(wait=True)
         figures = {"restart_s": time.perf_counter() - begin, "epoch": float(flow.epoch)}
         print(json.dumps(figures), flush=True)
+        if folds:
+            flow.output(job.output).forget(flow.epoch)
+            fold_now(FolderStore(store), lambda: flow.seal(wait=True))
+            kill_all(cluster, workers)
         os._exit(0)
+
+
+def fold_now(store: Store, work: Callable[[], object]) -> None:
+    """Ask for a fold, and `work` until it has ended."""
+    request, until = ask(store), time.monotonic() + _FOLD_SECONDS_MAX
+    work()
+    while store.exists(request):
+        if time.monotonic() > until:
+            raise SystemExit(f"no fold ended within {_FOLD_SECONDS_MAX:.0f} s")
+        work()
 
 
 def _bytes_in(store: str) -> int:
@@ -174,6 +197,7 @@ def _round(case: Case, workers: int, found: dict[str, list[Figures]]) -> None:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as store:
             figures = _child("run", case, workers, sync, store)
             if sync != "none":
+                figures["with_changes_s"] = _child("fold", case, workers, sync, store)["restart_s"]
                 figures |= _child("again", case, workers, sync, store)
             found[sync].append(figures)
 
@@ -192,6 +216,7 @@ def _line(case: Case, workers: int, found: dict[str, list[Figures]]) -> str:
     cells.append(f"{median('disk', 'log_mib'):.3g}{share}")
     cells.append(f"{median('disk', 'change_bytes'):,.0f} of {median('disk', 'change_bytes_max'):,.0f}")
     cells.append(f"{median('disk', 'restart_s'):.3g}, {2 + 1.15 * plain['load_s']:.3g}")
+    cells.append(f"{median('disk', 'with_changes_s'):.3g}")
     cells.append(f"{median('disk', 'sync_ms'):.2g}")
     return "| " + " | ".join(cells) + " |"
 
@@ -210,15 +235,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         what, sync, store = options.child
         family, *sizes = options.workload
         numbers = [int(size) for size in sizes]
-        if what == "again":
-            again(JOBS[family](*numbers), options.workers[0], sync, store)
+        if what != "run":
+            again(JOBS[family](*numbers), options.workers[0], sync, store, what == "fold")
         run(family, numbers, options.workers[0], sync, store)
         return
     columns = (
-        "load | change | in flight | peak | log, MiB | log of a change, bytes | restart, target, s | sync, ms"
+        "load | change | in flight | peak | log, MiB | log of a change, bytes | restart, target, s | "
+        "with changes, s | sync, ms"
     )
     print(f"| workload | workers | {columns} |")
-    print("|---" * 10 + "|")
+    print("|---" * 11 + "|")
     for case in chosen(SMALL if options.small else CASES, () if options.all else options.workload):
         for workers in options.workers:
             found: dict[str, list[Figures]] = {sync: [] for sync in _SYNCS}

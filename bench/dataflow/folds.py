@@ -18,16 +18,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 
 from bench.cases import CASES, SMALL, Case, chosen
-from bench.dataflow.durable import again, connected, kill_all, named
+from bench.dataflow.durable import again, connected, fold_now, kill_all, named
 from bench.dataflow.job import Job
 from bench.dataflow.measure import JOBS, load, timed_changes, warm_up
 from bench.machine import ROOT
 from timely.client.session import Flow
-from timely.durable.answers.asking import ask
 from timely.durable.folder_store import FolderStore
 from timely.durable.store import Store
 
@@ -37,7 +35,6 @@ _NAMES = ("bfs-100k-1M", "wcc-100k-1M", "count-1M-10M", "join-1M-1M")
 _FEW = 100
 _MANY = 10 * _FEW
 _BESIDE_MAX = 2_000
-_FOLD_SECONDS_MAX = 300.0
 
 Figures = dict[str, float]
 
@@ -67,7 +64,7 @@ def _more(case: Case, workers: int, store: str) -> Figures:
         first = _FEW + _BESIDE_MAX
         timed_changes(flow, job, first, first + _MANY)
         flow.output(job.output).forget(flow.epoch)
-        _fold(FolderStore(store), lambda: flow.seal(wait=True))
+        fold_now(FolderStore(store), lambda: flow.seal(wait=True))
         flow.output(job.output).forget(flow.epoch)
         print(json.dumps({}), flush=True)
         kill_all(cluster, workers)
@@ -89,18 +86,8 @@ def _beside_a_fold(flow: Flow, job: Job, store: Store, first: int) -> list[float
         else:
             flow.seal(wait=True)
 
-    _fold(store, change)
+    fold_now(store, change)
     return taken
-
-
-def _fold(store: Store, work: object) -> None:
-    assert callable(work)
-    request, until = ask(store), time.monotonic() + _FOLD_SECONDS_MAX
-    work()
-    while store.exists(request):
-        if time.monotonic() > until:
-            raise SystemExit(f"no fold ended within {_FOLD_SECONDS_MAX:.0f} s")
-        work()
 
 
 def _child(what: str, case: Case, workers: int, store: str) -> Figures:
