@@ -31,6 +31,18 @@ S = TypeVar("S", bound=CollectionSpellings)
 class CollectionSpellings:
     """Second spellings of methods of collections."""
 
+    def concatenate(self: S, *others: S) -> S:
+        """The same as `concat`."""
+
+    def SelectMany(self: S, function: FlatMapFunction, schema: SchemaSpec | None = None) -> S:
+        """The same as `flat_map`."""
+
+    def Except(self: S, other: S) -> S:
+        """The same as `except_all`."""
+
+    def assert_eq(self: S, other: S, what: str = "") -> S:
+        """The same as `assert_equal`."""
+
     def where(self: S, *conditions: ExprLike | MapFunction) -> S:
         """The same as `filter`."""
 

@@ -11,6 +11,8 @@ from typing import Final
 
 from timely.user_code.spellings import Same, Spellings
 
+from .dataflow_names import COLLECTIONS_OF_DATAFLOWS, FUNCTIONS_OF_DATAFLOWS
+
 __all__ = ["ACCESSORS", "ALGORITHMS", "COLLECTIONS", "EXPRESSIONS", "FUNCTIONS", "GROUPS", "ORDERS"]
 
 _GROUP: Final = "group_by('key').agg(n=dd.count(), total=dd.sum('x'))"
@@ -148,7 +150,7 @@ _COLLECTION_NAMES: Final[dict[str, str | Same]] = {
 _READS: Final = ((r"(sink|write|to|iter|rows)_\w+|toLocal\w+", _READ),)
 """Ways to carry the rows of a table elsewhere."""
 
-COLLECTIONS: Final = Spellings(_COLLECTION_NAMES, _READS)
+COLLECTIONS: Final = Spellings({**COLLECTIONS_OF_DATAFLOWS, **_COLLECTION_NAMES}, _READS)
 
 _REDUCE: Final = "reduce(function, schema), which sees the rows of a group"
 _AGGREGATED: Final = "agg(n=dd.count(), total=dd.sum('x')), or reduce(fn, schema)"
@@ -388,7 +390,11 @@ ALGORITHMS: Final = frozenset((
 """Names in `differential.algorithms`, which users look for in the module above it."""
 
 FUNCTIONS: Final = Spellings(
-    {**_FUNCTION_NAMES, **{name: f"from differential.algorithms import {name}" for name in ALGORITHMS}},
+    {
+        **FUNCTIONS_OF_DATAFLOWS,
+        **_FUNCTION_NAMES,
+        **{name: f"from differential.algorithms import {name}" for name in ALGORITHMS},
+    },
     _FUNCTION_FAMILIES,
 )
 

@@ -33,6 +33,16 @@ _ALL_SCOPE: Final = (
 )
 _WHERE: Final = "worker and workers of a vertex: a dataflow is the same on every worker"
 _CLIENT: Final = "flow = cluster.install(build), in the program; then flow"
+_OF_CHANGES: Final = "dd.collection(stream, schema), of a stream of pairs (row, diff)"
+_OF_VERTEX: Final = (
+    "stage(name, Vertex), with a class of your own: in its callbacks self has hold, notify_at, frontier, "
+    "activate and activator"
+)
+_ALREADY: Final = "the stream itself: messages are lists of records, or tables by timely.tables(stream)"
+_NAMED: Final = "the name that you give: stage(name, Vertex), dataflow.input(name)"
+_PLACED: Final = "stage(name, Vertex, workers=[0, 1])"
+_DURABLE: Final = "timely.connect(durable=folder), which logs inputs and positions for the whole cluster"
+_COMPUTATION: Final = "flow = cluster.install(build), whose function `build` gets the dataflow"
 
 OF_STREAMS: Final = Spellings(
     {
@@ -91,7 +101,7 @@ OF_STREAMS: Final = Spellings(
         ),
         **dict.fromkeys(("scoped", "iterative", "region", "iterate_scope"), _SCOPE),
         **dict.fromkeys(("enter_region", "leave_region", "shared"), _ALL_SCOPE),
-        **dict.fromkeys(("index", "peers", "rank"), _WHERE),
+        **dict.fromkeys(("index", "peers", "rank", "worker"), _WHERE),
         **dict.fromkeys(
             ("less_than", "less_equal", "done"), "dataflow.probe(name, stream), and ask flow.probe(name)"
         ),
@@ -109,7 +119,49 @@ OF_STREAMS: Final = Spellings(
         "enter": "loop.enter(stream), where loop is dataflow.loop(…)",
         "leave": "loop.leave(stream), where loop is dataflow.loop(…)",
         "connect_loop": "loop.feedback().connect(stream), where loop is dataflow.loop(…)",
-        "count_by_key": _COUNTS,
+        **dict.fromkeys(("count_by_key", "LongCount"), _COUNTS),
+        **dict.fromkeys(("as_collection", "AsCollection"), _OF_CHANGES),
+        **dict.fromkeys(("into_stream", "as_stream", "container", "inner"), _ALREADY),
+        **dict.fromkeys(("rescope", "lift", "scope_of"), _ALL_SCOPE),
+        **dict.fromkeys(("scoped_raw", "region_named"), _SCOPE),
+        **dict.fromkeys(("to_stream_with_builder", "new_input_with_builder", "AsNaiadStream"), _INPUT),
+        **dict.fromkeys(("unordered_input", "flow_controlled", "empty", "ReadFromFiles"), _SOURCE),
+        "result": "ok_err(function), which gives two streams; or, of what a client reads, flow.output(name)",
+        **dict.fromkeys(("replay", "replay_core"), "dataflow.replay(folder)"),
+        **dict.fromkeys(("extract", "Output"), _OUTPUT),
+        "connect_to": "feed(port), for dataflow.stage(name, Vertex, feeds)",
+        **dict.fromkeys(("name", "addr", "identifier"), _NAMED),
+        **dict.fromkeys(("Placement", "workers"), _PLACED),
+        **dict.fromkeys(
+            ("activator", "activate", "activations", "activator_for", "sync_activator_for"), _OF_VERTEX
+        ),
+        **dict.fromkeys(("notificator", "frontier", "capability", "capabilities", "retain"), _OF_VERTEX),
+        **dict.fromkeys(("session", "give", "build", "build_reschedule"), _OF_VERTEX),
+        "with_frontier": "dataflow.probe(name, stream), and ask flow.probe(name)",
+        **dict.fromkeys(
+            ("arrange", "arrange_by_key", "arrange_by_self", "threshold", "semijoin", "antijoin"), _COLLECTION
+        ),
+        **dict.fromkeys(
+            (
+                "consolidate_stream",
+                "count_total",
+                "negate",
+                "explode",
+                "Take",
+                "NewInputCollection",
+                "new_collection",
+            ),
+            _COLLECTION,
+        ),
+        "IterateAndAccumulate": _LOOP,
+        "Prepend": Same("concat"),
+        "UnaryExpression": _UNARY,
+        "BinaryExpression": _BINARY,
+        **dict.fromkeys(("BufferForever", "Synchronize"), _OF_VERTEX),
+        "SetCheckpointType": _DURABLE,
+        "WriteBinaryToFiles": "capture(folder); or a stage whose vertices write",
+        **dict.fromkeys(("ForStage", "Context", "StageContext", "Computation"), _COMPUTATION),
+        **dict.fromkeys(("LoopContext", "BatchEntrance", "DelayedLoop"), _SCOPE),
     }
 )
 
@@ -145,10 +197,45 @@ OF_DATAFLOWS: Final = Spellings(
         **dict.fromkeys(("collection", "table"), "dd.input(dataflow, name, schema)"),
         **dict.fromkeys(("seal", "wait", "finish", "insert"), f"{_CLIENT}.seal() or .input(name).insert(…)"),
         **dict.fromkeys(("step", "step_while", "run", "execute"), f"{_CLIENT}.seal(wait=True)"),
-        **dict.fromkeys(("Activate", "Join", "Sync", "OnNext"), f"{_CLIENT}.seal() and .wait()"),
+        **dict.fromkeys(
+            ("Activate", "Join", "Sync", "OnNext", "OnFrontierChange", "GetFrontier"),
+            f"{_CLIENT}.seal() and .wait()",
+        ),
+        **dict.fromkeys(("unordered_input", "ConstantDataSource", "ReadFromFiles"), _SOURCE),
+        **dict.fromkeys(("BatchedDataSource", "InputStage", "AsNaiadStream"), _INPUT),
+        **dict.fromkeys(("as_collection", "AsCollection"), _OF_CHANGES),
+        **dict.fromkeys(
+            (
+                "new_collection",
+                "new_collection_from",
+                "collection_from",
+                "input_session",
+                "NewInputCollection",
+            ),
+            "dd.input(dataflow, name, schema)",
+        ),
+        **dict.fromkeys(("scoped_raw", "region_named", "LoopContext", "product"), _SCOPE),
+        **dict.fromkeys(("rescope", "enter_region", "leave_region"), _ALL_SCOPE),
+        **dict.fromkeys(
+            ("activator", "activations", "activator_for", "sync_activator_for", "Scheduler", "notificator"),
+            _OF_VERTEX.replace("stage(", "stream.stage(", 1),
+        ),
+        **dict.fromkeys(("OperatorBuilder", "new_operator", "reserve_operator", "ForStage"), _STAGE),
+        "add_edge": "stage(name, Vertex, feeds), whose feeds are the edges",
+        **dict.fromkeys(("addr", "new_identifier"), "name, and the names that you give stages"),
+        **dict.fromkeys(("dataflow", "dataflow_named", "new", "Controller", "Context"), _COMPUTATION),
+        **dict.fromkeys(("step_or_park", "step_or_park_while"), f"{_CLIENT}.seal(wait=True)"),
+        **dict.fromkeys(("result", "Output", "extract"), _OUTPUT),
+        **dict.fromkeys(("drop_dataflow", "drop"), f"{_CLIENT}.uninstall()"),
+        **dict.fromkeys(
+            ("logging", "log_register", "register_loggers", "timer"), "Python's own logging and time"
+        ),
+        **dict.fromkeys(("config", "Configuration"), "the keywords of timely.connect(workers=2)"),
+        "SetCheckpointType": _DURABLE,
     }
 )
 
+_LOOP_IN_LOOP: Final = "loop(name): a loop in this loop; a part that is no loop is a function in Python"
 OF_LOOPS: Final = Spellings(
     {
         **{name: f"stream.{name}(…), of a stream such as loop.enter(stream)" for name in _OF_STREAMS},
@@ -157,19 +244,41 @@ OF_LOOPS: Final = Spellings(
         "enter_at": "enter(stream, at=function), whose function returns the iteration of a record",
         **dict.fromkeys(("loop_variable", "variable", "stream"), "feedback(): use its .stream in the loop"),
         **dict.fromkeys(("connect_loop", "connect", "set"), "feedback(), and its connect(stream)"),
-        **dict.fromkeys(("scoped", "iterative"), "loop(name): a loop in this loop"),
+        **dict.fromkeys(("scoped", "iterative"), _LOOP_IN_LOOP),
         **dict.fromkeys(
             ("stage", "probe", "source"), "that of the dataflow: a stage is in the loop of its feeds"
         ),
         "input": "enter(stream), of a stream such as dataflow.input(name)",
         "output": "dataflow.output(name, loop.leave(stream))",
         **dict.fromkeys(("max_iterations", "iterations", "until"), "dataflow.loop(name, times=100)"),
+        "MaxIterations": "dataflow.loop(name, times=100)",
+        **dict.fromkeys(("region", "region_named", "scoped_raw", "product", "LoopContext"), _LOOP_IN_LOOP),
+        **dict.fromkeys(("enter_region", "leave_region", "rescope", "parent"), _ALL_SCOPE),
+        **dict.fromkeys(("index", "peers", "worker", "workers"), _WHERE),
+        **dict.fromkeys(("name", "addr", "identifier"), "the name that you give: dataflow.loop(name)"),
+        **dict.fromkeys(
+            ("activator", "activations", "activator_for", "sync_activator_for", "notificator"),
+            _OF_VERTEX.replace("stage(", "stream.stage(", 1),
+        ),
+        **dict.fromkeys(("concatenate", "union"), "stream.concat(*streams)"),
+        **dict.fromkeys(("new_input", "to_stream", "Input"), "enter(stream), of dataflow.input(name)"),
+        **dict.fromkeys(("new_unordered_input", "unordered_input"), "enter(stream), of dataflow.source(…)"),
+        **dict.fromkeys(("replay_into", "replay_core"), Same("replay")),
+        **dict.fromkeys(("as_collection", "AsCollection"), _OF_CHANGES),
+        **dict.fromkeys(("result", "Output"), "leave(stream): the stream outside of the loop"),
+        **dict.fromkeys(("iterate", "FixedPoint", "Iterate"), "feedback(): use its .stream in the loop"),
+        "DelayedLoop": "feedback(by=n), which comes back n iterations later",
+        "Delay": "stream.delay(function), of a stream such as loop.enter(stream)",
+        "ForwardPropagate": "feedback(), and its connect(stream)",
     }
 )
 
 OF_FEEDBACKS: Final = Spellings(
     {
         **{name: f"its .stream: feedback.stream.{name}(…)" for name in (*_OF_STREAMS, "stage")},
-        **dict.fromkeys(("set", "connect_loop"), Same("connect")),
+        **dict.fromkeys(("set", "connect_loop", "ForwardPropagate", "Input"), Same("connect")),
+        "set_concat": "connect(stream), as often as there are streams: they are merged",
+        **dict.fromkeys(("Output", "handle", "Feedback", "variable"), Same("stream")),
+        **dict.fromkeys(("enter", "leave"), "that of the loop: loop.enter(stream), loop.leave(stream)"),
     }
 )

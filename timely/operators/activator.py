@@ -13,6 +13,9 @@ from typing import Protocol
 
 from progress.errors import MisuseError
 
+from ..user_code.spellings import Spelled
+from ..user_code.vertex_spellings import OF_ACTIVATORS
+
 __all__ = ["Activator", "Wakes", "seconds_of_clock"]
 
 
@@ -34,10 +37,12 @@ class Wakes(Protocol):
         ...
 
 
-class Activator:
+class Activator(Spelled):
     """Wakes one vertex; `Vertex.activator` makes it. Any thread may use it, as long as it likes."""
 
     __slots__ = ("_rung", "_stage", "_worker")
+    _internal = frozenset({"compared"})
+    _spellings = OF_ACTIVATORS
 
     def __init__(self, rung: set[int], stage: int, worker: Wakes) -> None:
         """`rung`: where the worker looks for stages that were rung for."""
@@ -52,6 +57,9 @@ class Activator:
         if self._stage not in self._rung:  # else the worker knows, and has not got to it
             self._rung.add(self._stage)
             self._worker.wake()
+
+    def _missing(self, name: str) -> str:
+        return OF_ACTIVATORS.message(f"an activator has no {name!r}", name, dir(Activator))
 
     def compared(self) -> object:
         """Return all that decides what it will do: see `Vertex.compared`."""

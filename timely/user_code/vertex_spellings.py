@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Final
 from .short_traces import short_lookup
 from .spellings import Same, Spellings
 
-__all__ = ["OF_CALLBACKS", "OF_CAPABILITIES", "OF_VERTICES", "AnswersOfVertices", "meant_callback"]
+__all__ = [
+    "OF_ACTIVATORS",
+    "OF_CALLBACKS",
+    "OF_CAPABILITIES",
+    "OF_VERTICES",
+    "AnswersOfVertices",
+    "meant_callback",
+]
 
 _NEAR: Final = 0.8
 _MISSPELT: Final = ("on_recv", "on_notify")
@@ -28,6 +35,11 @@ _HELD: Final = "held = self.hold(time), and later held.downgrade(later), held.de
 _FRONTIER: Final = "frontier(port), the least times at or after which records may still come in: a list"
 _RECORDS: Final = "the list of records that on_recv(edge, message, time) gets as `message`"
 _ACTIVATE: Final = "activate(after=seconds), or activate(at=moment); then on_activate() is called"
+
+_PORTS: Final = (
+    "dataflow.stage(name, Vertex, feeds, outputs=2), where the dataflow is built: it says which inputs and "
+    "outputs there are"
+)
 
 OF_VERTICES: Final = Spellings(
     {
@@ -58,6 +70,35 @@ OF_VERTICES: Final = Spellings(
             "resume() and on_resume(): callbacks are queued, and never called within one another",
         ),
         **dict.fromkeys(("OnShutdown", "on_shutdown", "on_close", "close"), "on_end(reason)"),
+        **dict.fromkeys(
+            ("give_content", "GetBufferForTime", "Output", "buffer", "flush", "Flush", "output_index"), _SEND
+        ),
+        **dict.fromkeys(("for_each_time", "Input", "Inputs"), _RECORDS),
+        **dict.fromkeys(
+            ("next_count", "make_available", "monotonic", "pending", "Notify"),
+            "notify_at(time); then on_notify(time) is called",
+        ),
+        **dict.fromkeys(("activations", "activate_batch"), "activator(), which any thread may use"),
+        **dict.fromkeys(("delayed_for_output", "try_delayed", "try_downgrade"), _HELD),
+        **dict.fromkeys(
+            ("set_notify_for", "build", "shape", "operator_info", "AddInput", "NewInput", "NewOutput"), _PORTS
+        ),
+        **dict.fromkeys(("AddOnRecv", "NewUnnotifiedInput"), _PORTS),
+        **dict.fromkeys(("path", "global", "addr", "address"), "name, the name of its stage"),
+        **dict.fromkeys(
+            ("Checkpoint", "Restore", "SetCheckpointType"),
+            "timely.connect(durable=folder): after a restart a vertex sees the records again",
+        ),
+        **dict.fromkeys(
+            ("PushEventTime", "PopEventTime"),
+            "the time that on_recv(edge, message, time) gets, and hold(time)",
+        ),
+        **dict.fromkeys(("Scheduler", "Computation"), "name, worker and workers of the vertex"),
+        **dict.fromkeys(("logging", "Logging", "log_register"), "Python's own logging"),
+        **dict.fromkeys(
+            ("rescope", "as_collection", "unordered_input", "result"),
+            "that of streams and dataflows: operators are put together in the function that builds",
+        ),
     }
 )
 """What code of a vertex asks of itself."""
@@ -80,6 +121,22 @@ OF_CAPABILITIES: Final = Spellings(
         "notify_at": "self.notify_at(held.time)",
         **dict.fromkeys(("try_delayed", "try_downgrade"), "delay(later), which raises for an earlier time"),
         **dict.fromkeys(("valid_for_output", "output"), "is_held: it is good for all outputs of its vertex"),
+        "delayed_for_output": "delay(later), which is good for all outputs of its vertex",
+        "downgrade_to": Same("downgrade"),
+        **dict.fromkeys(
+            ("insert", "from_elem", "extend"), "a list of capabilities: held = [self.hold(time)]"
+        ),
+        **dict.fromkeys(("activate", "activator"), "self.activate(), for a turn of the vertex"),
+    }
+)
+
+OF_ACTIVATORS: Final = Spellings(
+    {
+        **dict.fromkeys(("Activate", "ring", "wake", "wake_up", "notify", "set", "send"), Same("activate")),
+        **dict.fromkeys(("activate_after", "activate_at"), "self.activate(after=seconds), in a callback"),
+        **dict.fromkeys(("activate_batch", "advance"), "activate(), of each activator"),
+        **dict.fromkeys(("activator", "sync_activator", "SyncActivator"), "self.activator(), in a callback"),
+        **dict.fromkeys(("drop", "clone", "close"), "nothing: threads share one, and it is never closed"),
     }
 )
 

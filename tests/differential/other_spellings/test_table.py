@@ -359,7 +359,8 @@ def carried_out(code: str, kind: str, others: int) -> None:
         "other": (rows, rows.select("key", z=col.x), rows.select(z=col.x))[others],
         "function": lambda *_: [], "fn": lambda *_: [], "schema": "x: int", "type": "int", "value": one,
         "pattern": "(a)", "separator": ",", "old": "a", "new": "b", "offset": 1, "length": 1, "position": 1,
-        "width": 3, "text": col.s, "name": "x",
+        "width": 3, "text": col.s, "name": "x", "body": lambda rows: rows, "owner": "shop",
+        "stream": Dataflow().input("changes"),
     }  # fmt: skip
     calls = (*STARTS, "map_batches", "map", "flat_map", "reduce", "having")
     grouped = rows.group_by("key")

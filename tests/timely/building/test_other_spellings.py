@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 import pytest
 from house import ROOT
+from names_elsewhere import unanswered
 
+import timely
 from timely import Capability, Cluster, Dataflow, Flow, Loop, ProgramWorker, Vertex
 from timely.building.other_spellings import OF_DATAFLOWS, OF_FEEDBACKS, OF_LOOPS, OF_STREAMS
 from timely.building.stream import Stream
@@ -19,12 +21,14 @@ from timely.client.other_spellings import (
     OF_OUTPUTS,
     OF_PROBES,
     OF_PROGRAM_WORKERS,
+    OF_SEQUENCERS,
 )
+from timely.client.programs.program_worker import Sequencer
 from timely.client.reading import FlowOutput
 from timely.client.reports.probing import FlowProbe
 from timely.client.session import FlowInput
 from timely.user_code.spellings import Same, Spellings
-from timely.user_code.vertex_spellings import OF_CAPABILITIES, OF_VERTICES
+from timely.user_code.vertex_spellings import OF_ACTIVATORS, OF_CAPABILITIES, OF_VERTICES
 
 
 def stream_of_a_dataflow() -> Stream:
@@ -87,30 +91,15 @@ def test_names_of_traits_and_methods_in_capitals_are_read_in_small_letters() -> 
             getattr(stream, name)
 
 
-OPERATORS_OF_TIMELY = [
-    "map", "map_in_place", "flat_map", "filter", "exchange", "broadcast", "partition", "branch",
-    "branch_when", "ok_err", "concat", "concatenate", "delay", "delay_batch", "delay_total",
-    "inspect", "inspect_batch", "inspect_time", "inspect_core", "count", "accumulate", "aggregate",
-    "state_machine", "unary", "unary_frontier", "unary_notify", "binary", "binary_frontier",
-    "binary_notify", "capture", "capture_into", "replay_into", "probe", "probe_with", "to_stream",
-    "enter", "enter_at", "leave", "feedback", "loop_variable", "connect_loop", "iterative",
-    "scoped", "region", "rank", "ok", "err", "map_ok", "map_err", "and_then", "unwrap_or_else",
-    "reclock", "input_from", "new_input", "new_unordered_input", "less_than", "less_equal", "done",
-    "index", "peers", "filter_map", "operator",
-]  # fmt: skip
-OPERATORS_OF_NAIAD = [
-    "OnRecv", "OnNotify", "SendBy", "NotifyAt", "NewStage", "NewUnaryStage", "NewBinaryStage", "Subscribe",
-    "Select", "SelectMany", "Where", "Concat", "Union", "GroupBy", "Aggregate", "Count", "Distinct",
-    "Join", "Min", "Max", "PartitionBy", "EnterLoop", "ExitLoop", "Iterate", "FixedPoint",
-]  # fmt: skip
+@pytest.mark.parametrize(("what", "spellings", "make"), RECEIVERS, ids=[each[0] for each in RECEIVERS])
+def test_every_public_name_of_timely_dataflow_and_naiad_is_answered(
+    what: str, spellings: Spellings, make: Callable[[], object]
+) -> None:
+    assert not unanswered(make(), what.removeprefix("a "))
 
 
-@pytest.mark.parametrize("name", [*OPERATORS_OF_TIMELY, *OPERATORS_OF_NAIAD])
-def test_every_operator_of_timely_and_naiad_is_one_of_a_stream_or_is_answered(name: str) -> None:
-    try:
-        getattr(stream_of_a_dataflow(), name)
-    except AttributeError as error:
-        assert "Write instead: " in str(error)
+def test_streams_of_tables_answer_them_too() -> None:
+    assert not unanswered(timely.tables(stream_of_a_dataflow()), "stream")
 
 
 def test_a_name_that_nobody_has_is_answered_with_the_nearest_one() -> None:
@@ -134,6 +123,8 @@ OF_ALL: dict[str, Spellings] = {
     "vertex": OF_VERTICES,
     "held": OF_CAPABILITIES,
     "worker": OF_PROGRAM_WORKERS,
+    "sequencer": OF_SEQUENCERS,
+    "bell": OF_ACTIVATORS,
     "cluster": OF_CLUSTERS,
     "flow": OF_FLOWS,
     "i": OF_INPUTS,
@@ -148,6 +139,8 @@ CLASSES: dict[str, type] = {
     "vertex": Vertex,
     "held": Capability,
     "worker": ProgramWorker,
+    "sequencer": Sequencer,
+    "bell": timely.Activator,
     "cluster": Cluster,
     "flow": Flow,
     "i": FlowInput,

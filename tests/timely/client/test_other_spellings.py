@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
+from names_elsewhere import unanswered
 
 import differential as dd
 import timely
@@ -19,6 +20,7 @@ from timely.client.other_spellings import (
     OF_OUTPUTS,
     OF_PROBES,
     OF_PROGRAM_WORKERS,
+    OF_SEQUENCERS,
 )
 from timely.client.session import Flow
 from timely.errors import MisuseError
@@ -244,22 +246,26 @@ def wrong_answers(thing: object, spellings: Spellings) -> list[str]:
 
 def test_every_name_of_a_table_works_or_says_what_to_write() -> None:
     def main(worker: timely.ProgramWorker) -> list[str]:
-        return wrong_answers(worker, OF_PROGRAM_WORKERS)
+        sequencer = worker.sequencer("words")
+        wrong = [*wrong_answers(worker, OF_PROGRAM_WORKERS), *wrong_answers(sequencer, OF_SEQUENCERS)]
+        return [*wrong, *unanswered(worker, "worker"), *unanswered(sequencer, "sequencer")]
 
     with timely.connect(workers=1, embedded=True) as cluster:
         flow = cluster.install(numbers)
-        for thing, spellings in (
-            (flow, OF_FLOWS),
-            (flow.input("in"), OF_INPUTS),
-            (flow.output("out"), OF_OUTPUTS),
-            (flow.probe("seen"), OF_PROBES),
-            (cluster, OF_CLUSTERS),
+        for thing, kind, spellings in (
+            (flow, "flow", OF_FLOWS),
+            (flow.input("in"), "input", OF_INPUTS),
+            (flow.output("out"), "output", OF_OUTPUTS),
+            (flow.probe("seen"), "probe", OF_PROBES),
+            (cluster, "cluster", OF_CLUSTERS),
         ):
             assert not wrong_answers(thing, spellings)
+            assert not unanswered(thing, kind)
         assert timely.run(main, on=cluster) == [()]
 
 
 def test_the_module_says_what_to_write() -> None:
+    assert not unanswered(timely, "module")
     for name, entry in OF_MODULE.names.items():
         if name in vars(timely):  # a folder of the package that something has imported
             continue

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import cast
 
 import pytest
+from names_elsewhere import unanswered
 
 import timely
 from timely.user_code.spellings import Same, Spellings
-from timely.user_code.vertex_spellings import OF_CALLBACKS, OF_CAPABILITIES, OF_VERTICES
+from timely.user_code.vertex_spellings import OF_ACTIVATORS, OF_CALLBACKS, OF_CAPABILITIES, OF_VERTICES
 
 LEFT: list[str] = []
 """What the callback of `AsksVertex` has found wrong, and that it was called."""
@@ -37,7 +38,10 @@ def wrong_answers(thing: object, spellings: Spellings) -> list[str]:
 class AsksVertex(timely.Vertex):
     def on_recv(self, edge: int, message: list[object], time: tuple[int, ...]) -> None:
         with self.hold(time) as held:
-            LEFT.extend(["called", *wrong_answers(self, OF_VERTICES), *wrong_answers(held, OF_CAPABILITIES)])
+            bell = self.activator()
+            LEFT.extend(["called", *wrong_answers(self, OF_VERTICES), *unanswered(self, "vertex")])
+            LEFT.extend([*wrong_answers(held, OF_CAPABILITIES), *unanswered(held, "held")])
+            LEFT.extend([*wrong_answers(bell, OF_ACTIVATORS), *unanswered(bell, "bell")])
         self.send_by(0, message, time)
 
 

@@ -8,21 +8,26 @@ from ...errors import MisuseError
 from ...user_code.short_traces import in_short
 from ...user_code.spellings import Spelled
 from ..cluster import Cluster, connect
-from ..other_spellings import OF_PROGRAM_WORKERS
+from ..other_spellings import OF_PROGRAM_WORKERS, OF_SEQUENCERS
 from .common_order import SEQUENCED, CommonOrder
 
 __all__ = ["ProgramWorker", "Sequencer"]
 
 
 @in_short
-class Sequencer:
+class Sequencer(Spelled):
     """Values of all workers in one order, which is the same on each of them. Made by
     `ProgramWorker.sequencer`.
     """
 
+    _spellings = OF_SEQUENCERS
+
     def __init__(self, order: CommonOrder, name: str) -> None:
         self._order = order
         self.name = name
+
+    def _missing(self, name: str) -> str:
+        return OF_SEQUENCERS.message(f"a sequencer has no {name!r}", name, dir(self))
 
     def __repr__(self) -> str:
         return f"Sequencer({self.name!r}, worker {self._order.worker} of {self._order.workers})"
