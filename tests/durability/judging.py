@@ -51,7 +51,9 @@ class Call:
     first: int
     """The first epoch in which it may be."""
     last: int | None = None
-    """The last epoch in which it may be; None: it is not known yet whether the call counts."""
+    """The last epoch in which it may be; None: any, or it is not known yet whether the call counts."""
+    is_apart: bool = False
+    """True if its input has epochs of its own: its client does not know the last epoch."""
     is_there: bool = False
     """True once the call was acknowledged."""
     epochs: list[int] = field(default_factory=list)
@@ -62,7 +64,7 @@ class Call:
     def acknowledge(self, last: int) -> None:
         """Note that the call has returned, and is in no epoch after `last`."""
         self.is_there = True
-        self.last = last
+        self.last = None if self.is_apart else last
 
     @property
     def tags(self) -> set[object]:
@@ -119,7 +121,7 @@ class History:
         self, input: str, how: str, rows: list[tuple[Row, int]], first: int, epochs: Sequence[int] = ()
     ) -> Call:
         """Note that a call begins."""
-        call = Call(input, how, rows, first, epochs=list(epochs))
+        call = Call(input, how, rows, first, epochs=list(epochs), is_apart=self.kind.seals_apart)
         self.calls.append(call)
         return call
 

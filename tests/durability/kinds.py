@@ -62,6 +62,8 @@ class Kind:
     name: str
     inputs: Mapping[str, InputRows] = field(default_factory=lambda: {"rows": InputRows()})
     reads: str = ""
+    seals_apart: bool = False
+    """True if the program also seals inputs by themselves."""
     has_versions: bool = False
     """True if new versions of it take its place; the output "version" tells which there is."""
 
@@ -127,6 +129,15 @@ def joined(flow: timely.Dataflow) -> None:
     right = _rows(flow, "b: string, c: int, tag: int", "right")
     left.select("a", "b").join(right.select("b", "c"), on="b").output("pairs")
     left.select("b").join(right.select("b"), on="b", how="anti").output("alone")
+
+
+@timely.builder
+def apart(flow: timely.Dataflow) -> None:
+    """Two inputs, which have epochs of their own."""
+    left = _rows(flow, NAMES, "left")
+    right = _rows(flow, "b: string, c: int, tag: int", "right")
+    left.group_by("b").agg(n=dd.count()).output("of left")
+    left.select("a", "b").join(right.select("b", "c"), on="b").output("pairs")
 
 
 @timely.builder
@@ -346,6 +357,7 @@ KINDS: Mapping[str, Kind] = {
         Kind("aggregated"),
         Kind("by_function"),
         Kind("joined", {"left": _NAMES, "right": InputRows(row=_from_name)}),
+        Kind("apart", {"left": _NAMES, "right": InputRows(row=_from_name)}, seals_apart=True),
         Kind("components"),
         Kind("prioritised"),
         Kind("texts_in_loop", {"rows": _NAMES}),

@@ -13,6 +13,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -50,6 +51,8 @@ class Running:
     posted: list[Call] = field(default_factory=list)
     """Calls that were posted, and whose answers have not come."""
     closed: set[str] = field(default_factory=set)
+    apart: dict[str, int] = field(default_factory=dict)
+    """The last epoch of inputs that were sealed by themselves."""
     place: int = 0
     """The epoch at which the reader with a place is."""
     routes: bool = False
@@ -61,6 +64,16 @@ class Running:
     def takes_only_rows(self) -> bool:
         """True if no input takes values, whose calls only the program itself may put into epochs."""
         return all(rows.takes != "values" for rows in self.kind.inputs.values())
+
+    def first_open(self, input: str) -> int:
+        """Return the first epoch that an insertion may enter now."""
+        return max(self.flow.epoch, self.apart.get(input, -1) + 1)
+
+    def sealed(self, output: str) -> int:
+        """Return the last epoch that is certain to be complete at an output."""
+        inputs = {"same left": ["left"], "of left": ["left"], "same right": ["right"]}.get(output)
+        apart = [self.apart.get(name, -1) for name in inputs or self.apart]
+        return max(self.history.sealed, min(apart) if len(apart) >= len(inputs or self.kind.inputs) else -1)
 
 
 class Program:
@@ -103,7 +116,8 @@ class Program:
         self.machine.baton.wait_until(lambda: all(one.turn.is_over for one in self.strangers), 100.0)
         for cluster in self.machine.clusters[:-1]:
             self.machine.end(cluster)
-        stop = max(each.flow.epoch for each in self.running.values()) + 3
+        opened = [each.first_open(name) for each in self.running.values() for name in each.kind.inputs]
+        stop = max(opened) + 3
         for each in self.running.values():
             self._until_done(partial(self._complete, each, stop))
         self._has_strangers = False
@@ -119,9 +133,12 @@ class Program:
             [
                 self._insert, self._insert_named, self._insert_in_parts, self._append, self._batch,
                 self._seal, self._seal_through, self._read, self._read_by_place, self._close, self._uninstall,
-                self._take_over, self._replace,
+                self._take_over, self._replace, self._seal_one,
             ],
-            [6, 6, 2, 3, 2, 6, 1, 4, 2, 0.3, 0.4, 0.8, 3 if each.kind.has_versions else 0],
+            [
+                6, 6, 2, 3, 2, 6, 1, 4, 2, 0.3, 0.4, 0.8, 3 if each.kind.has_versions else 0,
+                8 if each.kind.seals_apart else 0,
+            ],
         )[0]  # fmt: skip
         try:
             what(each)
@@ -215,6 +232,10 @@ class Program:
         if flow.epoch <= each.history.sealed and each.closed != set(each.kind.inputs):
             raise WrongAnswer(f"{each.kind.name}: {each.history.sealed} was sealed, and {flow.epoch} is open")
         each.flow = flow
+        for name, sealed in each.apart.items():
+            with suppress(InputClosedError):  # it was, or it is in doubt
+                if (opened := flow.input(name).advance_to(0)) <= sealed:
+                    raise WrongAnswer(f"input {name!r} was sealed up to {sealed}, and {opened} is open")
         for call in each.history.calls:
             if not call.is_there:
                 call.first = min(call.first, flow.epoch)  # what was sealed early may not be sealed
@@ -296,7 +317,7 @@ class Program:
     def _change(self, each: Running, name: str, count: int) -> Call:
         """Begin a call that changes an input."""
         rows = each.kind.inputs[name]
-        history, first = each.history, each.flow.epoch
+        history, first = each.history, each.first_open(name)
         if rows.takes == "records":
             return history.begin(name, "records", [(row, 1) for row in self._rows(rows, count)], first)
         if rows.takes == "values":
@@ -407,7 +428,7 @@ class Program:
         if each.kind.name == "anything" or not (name := self._input(each, ["rows"])):
             return
         rows = self._rows(each.kind.inputs[name], self.random.choice([1, 3]))
-        first = each.flow.epoch
+        first = each.first_open(name)
         by_column = self.random.random() < 0.6
         epochs = [first + (self.random.randrange(3) if by_column else 0) for _ in rows]
         call = each.history.begin(name, "rows", [(row, 1) for row in rows], first, epochs)
@@ -437,7 +458,7 @@ class Program:
         batch = each.batches[name]
         each.batches[name] += 1
         call = each.history.begin(
-            name, "rows", [(row, 1) for row in self._rows(each.kind.inputs[name], 4)], each.flow.epoch
+            name, "rows", [(row, 1) for row in self._rows(each.kind.inputs[name], 4)], each.first_open(name)
         )
         for number in range(40):
             try:
@@ -474,6 +495,17 @@ class Program:
         self._note_posted(each)
         each.history.sealed = max(each.history.sealed, epoch)
 
+    def _seal_one(self, each: Running) -> None:
+        """Seal epochs of one input."""
+        if name := self._input(each):
+            into = each.flow.input(name)
+            if self.random.random() < 0.7:
+                each.apart[name] = max(into.seal(), each.apart.get(name, -1))
+            else:
+                opened = into.advance_to(into.epoch + self.random.randrange(3))
+                each.apart[name] = max(opened - 1, each.apart.get(name, -1))
+            self._note_posted(each)
+
     def _settle(self, each: Running) -> None:
         each.flow.settle()
         self._note_posted(each)
@@ -495,7 +527,7 @@ class Program:
     def _read(self, each: Running) -> None:
         """Read what is sealed of some output."""
         output = self.random.choice(each.flow.outputs)
-        stop = each.history.sealed + 1
+        stop = each.sealed(output) + 1
         if stop <= each.as_of or each.kind.reads:
             return
         start = self.random.randrange(each.as_of, stop)

@@ -470,7 +470,7 @@ class FlowInput(Offered):
     def seal(self) -> int:
         """Complete the open epoch of this input alone, and return it. From then on the input has epochs of
         its own; `Flow.seal` completes them as far as the others. An epoch of an output is complete once all
-        inputs are past it. Durable clusters refuse this, `Cluster.replace` takes inputs of one epoch only.
+        inputs are past it. `Cluster.replace` takes inputs of one epoch only.
         """
         return self._with_own_epochs().seal()
 

@@ -9,7 +9,8 @@ Laws:
   1. Rows that are not staged count by themselves.
   2. A part counts if and only if a decision of its own incarnation names it. (Worker 0 decides only about
      parts that all workers have synced. Parts without a decision are gone: their call has not returned.)
-  3. The epochs up to the last that worker 0 has sealed are sealed; later rows wait for their epoch.
+  3. The epochs up to the last that worker 0 has sealed are sealed, at all inputs or at one; later rows wait
+     for their epoch.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Self, TypeAlias, cast
 from ..dictionaries import dictionaries
 from ..errors import PeerError, StoreError
 from ..wire.batch import Batch
-from ..wire.handshake import Decided, Entering, decode_control
+from ..wire.handshake import Decided, Entering, SealedInput, decode_control
 from ..wire.requests import ALL_PARTS, ONE_ATTEMPT
 from .bases.coverage import LoggedRecord, Logs
 from .bases.facts import FoldFacts
@@ -186,6 +187,9 @@ class PastFlow:
     """All rows of the epochs before this one were in the logs as worker 0 wrote so; those of later ones may
     still come."""
     closed: list[str] = field(default_factory=list)
+    sealed_alone: dict[str, int] = field(default_factory=dict)
+    """The last epoch of inputs that were sealed by themselves. `sealed` is at least the least of all inputs
+    that are not closed."""
     inputs: dict[str, PastInput] = field(default_factory=dict)
     places: dict[tuple[str, str], Place] = field(default_factory=dict)
     """The place of each reader, by output and reader, those that moved last at the end."""
@@ -244,6 +248,14 @@ class PastFlow:
         ]
         bounds = [epoch - 1 for epoch in held if epoch >= 0]
         return min(bounds if bounds and len(held) == len(names) else [self.sealed, *bounds])
+
+    def settle_sealed(self) -> None:
+        """Note up to where all open inputs are sealed, if some were sealed by themselves."""
+        if self.sealed_alone:
+            names = [each.name for each in self.fold_facts.inputs if source_of_key(each.name) is None]
+            opened = [name for name in names if name not in self.closed]
+            alone = [self.sealed_alone.get(name, self.sealed) for name in opened]
+            self.sealed = max(self.sealed, min(alone, default=self.sealed))
 
     def settle_places(self, workers: int) -> None:
         """At the end of an incarnation with so many workers: note where readers are. A reader that is not
@@ -374,6 +386,7 @@ def past_of(base: Base) -> Past:
         flow.places = {each[:2]: each[2:] for each in before.places}
         flow.digests = {name: PastDigests.of(each) for name, each in before.digests.items()}
         flow.sources = {name: SourcePositions(each) for name, each in before.sources.items()}
+        flow.sealed_alone = dict(before.sealed_alone)
         past.flows[number] = flow
     return past
 
@@ -393,8 +406,11 @@ def note_order(past: Past, log: OldLog, head: Sequence[object]) -> None:
                 flow.durable = max(flow.durable, before)
         case ("order", int(number), bytes(payload), streams):
             order = decode_control(payload, 0)
-            assert isinstance(order, Decided), "the journal writes no other orders"
-            if (flow := past.flows.get(number)) is not None:
+            assert isinstance(order, Decided | SealedInput), "the journal writes no other orders"
+            if (flow := past.flows.get(number)) is not None and isinstance(order, SealedInput):
+                flow.sealed_alone[order.input] = max(order.sealed, flow.sealed_alone.get(order.input, -1))
+                flow.settle_sealed()
+            elif flow is not None and isinstance(order, Decided):
                 _note_decision(flow, log.incarnation, order)
                 for name, query, stream in cast("Sequence[tuple[str, str, str]]", streams):
                     flow.input(name).streams[query] = stream
@@ -454,6 +470,7 @@ def _switch(past: Past, switch: PastSwitch) -> None:
 def _note_decision(flow: PastFlow, incarnation: int, order: Decided) -> None:
     flow.sealed = max(flow.sealed, order.sealed)
     flow.closed += order.close
+    flow.settle_sealed()
     for one in order.enter:
         into = flow.input(one.input)
         name = incarnation, one.writer, one.sequence, one.attempts is not None

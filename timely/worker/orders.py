@@ -97,7 +97,7 @@ class _Entering:
 class Ledger(Protocol):
     """Where a durable worker writes decisions: see `durability/durability.py`."""
 
-    def write_order(self, order: Decided, streams: Sequence[tuple[str, str, str]]) -> None:
+    def write_order(self, order: Decided | SealedInput, streams: Sequence[tuple[str, str, str]]) -> None:
         """Write a decision; `streams`: (input, query, stream) of each batch that it names. Raise why nothing
         can be written at present, if so.
         """
@@ -192,17 +192,13 @@ class Orders:
         handle.check_open()
         if not request.seals:
             return Reply({"open": handle.epoch, "sealed": -1})
-        if self.ledger is not None:
-            raise MisuseError(
-                f"input {request.only!r} of dataflow {instance.index} ({instance.frozen.name}) cannot have "
-                "epochs of its own: a durable cluster resumes all inputs at one epoch. Seal all of them "
-                "together, by flow.seal()"
-            )
         if request.epoch < 0:
             raise RequestError(f"epochs are whole numbers from 0 on, not {request.epoch}")
         handle.epoch_word(request.epoch + 1)  # raises if it is out of range
         if request.epoch >= handle.epoch:
             order = SealedInput(instance.index, request.only, request.epoch)
+            if self.ledger is not None:
+                self.ledger.write_order(order, [])
             if self._worker.workers > 1:
                 self._tell(order)
             self.carry_out(order)
@@ -217,6 +213,8 @@ class Orders:
             return
         if isinstance(order, SealedInput):
             self._seal(instance, [instance.input(order.input)], order.sealed)
+            if self.ledger is not None:
+                self.ledger.note_sealed(instance)
             return
         try:
             for one in order.enter:

@@ -212,6 +212,7 @@ class _Fold:
             places,
             digests,
             sources,
+            dict(flow.sealed_alone),
         )
 
     # Which rows are taken, and into what.

@@ -144,6 +144,7 @@ class FlowBase:
     places      output, reader, epoch and patience of each reader, and when it was heard of
     digests     of what each output has shown, of epochs behind `summed`
     sources     how far each source has come: see `positions.SourcePositions`
+    sealed_alone  the last sealed epoch of inputs that were sealed by themselves
     """
 
     facts: list[object]
@@ -156,6 +157,7 @@ class FlowBase:
     places: list[tuple[str, str, int, float, int]] = field(default_factory=list)
     digests: dict[str, list[DigestNote]] = field(default_factory=dict)
     sources: dict[str, list[list[object]]] = field(default_factory=dict)
+    sealed_alone: dict[str, int] = field(default_factory=dict)
 
     def files(self) -> Iterable[BaseFile]:
         """Yield the files of all inputs and outputs."""
@@ -334,6 +336,7 @@ def _plain_flow(flow: FlowBase) -> list[object]:
         flow.places,
         list(flow.digests.items()),
         list(flow.sources.items()),
+        list(flow.sealed_alone.items()),
     ]
 
 
@@ -370,6 +373,7 @@ def _flow_of(plain: Sequence[object]) -> FlowBase:
         tuple(plain[:_PARTS_OF_FLOW]),
     )
     sources = cast("list[list[tuple[str, list[list[object]]]]]", plain[_PARTS_OF_FLOW:])
+    sealed_alone = cast("list[list[tuple[str, int]]]", plain[_PARTS_OF_FLOW + 1 :])
     now = int(time.time())  # for bases that do not say when a reader was heard of
     return FlowBase(
         facts,
@@ -382,6 +386,7 @@ def _flow_of(plain: Sequence[object]) -> FlowBase:
         [cast("tuple[str, str, int, float, int]", (*each, now)[:5]) for each in places],
         dict(digests),
         dict(sources[0]) if sources else {},
+        dict(sealed_alone[0]) if sealed_alone else {},
     )
 
 

@@ -89,7 +89,8 @@ class Probes:
         is_past = vertex.is_at_least(time) if request.is_strict else vertex.is_past(time)
         if not is_past or self.durability is None:
             return is_past
-        return _last_epoch(request, time) < self.durability.epochs.shown_before(instance)
+        stage = instance.frozen.stage_of[instance.frozen.probes[request.probe]]
+        return _last_epoch(request, time) < self.durability.epochs.shown_before(instance, stage)
 
     def _may_have_been_shown(self, request: Probe, time: Timestamp) -> bool:
         """Return True if the cluster has started again since the epoch was sealed."""

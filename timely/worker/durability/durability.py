@@ -28,11 +28,11 @@ from ...errors import MisuseError, NotRepeatableError, StoreError, TimelyError, 
 from ...failure import fresh_copy, full_text_of
 from ...running.core import Worker
 from ...running.instance import Instance
-from ...wire.handshake import Decided, encode_control
+from ...wire.handshake import Decided, SealedInput, encode_control
 from ...wire.requests import Value
 from ..orders import open_epoch
 from .digests import DigestChecks
-from .epochs import DurableEpochs
+from .epochs import ANY_STAGE, DurableEpochs
 from .fold_facts import fold_facts
 from .folding import Before, FoldProcess, LogCuts, stored_outputs
 from .restoring import Share, feed
@@ -131,7 +131,9 @@ class Durability:
         those before `complete`, which are complete there.
         """
         shown = self.digests.before(instance, output, complete)
-        return min(shown, self.epochs.shown_before(instance))
+        declared = instance.frozen.outputs.get(output)
+        stage = ANY_STAGE if declared is None else instance.frozen.stage_of[declared.stage]
+        return min(shown, self.epochs.shown_before(instance, stage))
 
     def is_under_way(self) -> bool:
         """Return True if an epoch was sealed that the log has not told, and the log has no digest to tell."""
@@ -139,7 +141,7 @@ class Durability:
 
     # Decisions of worker 0: see `Ledger`.
 
-    def write_order(self, order: Decided, streams: Sequence[tuple[str, str, str]]) -> None:
+    def write_order(self, order: Decided | SealedInput, streams: Sequence[tuple[str, str, str]]) -> None:
         """See `Ledger`."""
         if self.log.error is not None:
             self._check_anew()

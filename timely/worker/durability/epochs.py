@@ -11,19 +11,28 @@ flight are few. A lone worker sends none.
 from __future__ import annotations
 
 from collections import deque
+from typing import Final
 
 from ...durable.log import Log
 from ...operators.capture import FOREVER
 from ...running.core import Worker
 from ...running.instance import Instance
 from ...running.stages.source_runner import SourceRunner
+from ...running.stages.upstream import upstream_of
 from ...wire.handshake import Durable, Synced, encode_control
 from ..orders import open_epoch
 
-__all__ = ["DurableEpochs", "sealed_before"]
+__all__ = ["ANY_STAGE", "DurableEpochs", "sealed_before"]
+
+ANY_STAGE: Final = -1
+"""In place of a stage: whatever the dataflow shows."""
 
 _Key = tuple[int, str]
-"""A dataflow, and the name of one of its sources; "": its inputs, which are sealed together."""
+"""A dataflow, and the name of one of its sources; "": all of its inputs; `_OF_INPUT` and a name: one of
+them, of a dataflow in which inputs have epochs of their own.
+"""
+_OF_INPUT: Final = "\0"
+"""With this begins no name of a source."""
 
 
 def sealed_before(instance: Instance) -> dict[str, int]:
@@ -61,6 +70,10 @@ class DurableEpochs:
         self._before: dict[_Key, int] = {}
         self._synced: dict[_Key, list[int]] = {}
         """On worker 0: the epoch before which each worker has synced all it has."""
+        self._are_apart: set[int] = set()
+        """Dataflows in which an input was sealed by itself."""
+        self._leading: dict[tuple[int, int], frozenset[str]] = {}
+        """What leads to a stage, by dataflow and stage, of those that were asked about."""
         self._unmarked: set[_Key] = set()
         """On worker 0: those of which the log does not have yet what is durable."""
 
@@ -68,7 +81,8 @@ class DurableEpochs:
         """Note that the epochs of a dataflow come from logs that count: those that were sealed, or those
         before this one.
         """
-        for name, sealed in sealed_before(instance).items():
+        sealed_at = {**sealed_before(instance), **self._sealed_apart(instance)}
+        for name, sealed in sealed_at.items():
             self._before[instance.index, name] = sealed if before is None else before
 
     def begin_new(self, instance: Instance) -> None:
@@ -90,7 +104,25 @@ class DurableEpochs:
 
     def note(self, instance: Instance) -> None:
         """Note that epochs of a dataflow were sealed, or inputs closed, on this worker."""
-        self._sealed.append((self._log.position, (instance.index, ""), _open_at_inputs(instance)))
+        position = self._log.position
+        self._sealed.append((position, (instance.index, ""), _open_at_inputs(instance)))
+        for name, before in self._sealed_apart(instance).items():
+            self._sealed.append((position, (instance.index, name), before))
+
+    def _sealed_apart(self, instance: Instance) -> dict[str, int]:
+        """Return, for each input of a dataflow in which some were sealed by themselves, the first epoch that
+        may still get rows on this worker. Once they were, each is counted by itself for good: what was shown
+        stays shown.
+        """
+        if instance.index not in self._are_apart:
+            opened = {handle.epoch for handle in instance.inputs.values() if not handle.is_closed}
+            if len(opened) <= 1:
+                return {}
+            self._are_apart.add(instance.index)
+        return {
+            _OF_INPUT + name: FOREVER if handle.is_closed else handle.epoch
+            for name, handle in instance.inputs.items()
+        }
 
     def note_source(self, instance: Instance, source: SourceRunner) -> None:
         """Note that a source has written how far it has come on this worker."""
@@ -107,22 +139,51 @@ class DurableEpochs:
             before = min(before, self._before.get((instance.index, source.name), 0))
         return min([before, *map(self.before, self._owners(instance))])
 
-    def shown_before(self, instance: Instance) -> int:
+    def shown_before(self, instance: Instance, stage: int = ANY_STAGE) -> int:
         """Return the first epoch that may not be shown, of those that are complete at some output, since it
-        may rest on something that is not durable.
+        may rest on something that is not durable; `stage`: the stage of that output, or of a probe.
 
-        An input or a source that has not come further than what is durable of it holds up no output: one that
-        it reaches is not complete behind that.
+        An input or a source holds up only what it reaches. One that has not come further than what is durable
+        of it holds up nothing: what it reaches is not complete behind that.
         """
-        if not instance.sources:  # all inputs are sealed together
-            before = self._before.get((instance.index, ""), 0) if instance.inputs else FOREVER
+        of_inputs = self._before.get((instance.index, ""), 0) if instance.inputs else FOREVER
+        if not instance.sources and instance.index not in self._are_apart:  # all inputs are sealed together
+            before = of_inputs
         else:
             before = FOREVER
-            for name, sealed in sealed_before(instance).items():
+            leading = None if stage == ANY_STAGE else self._leading_to(instance, stage)
+            for name, sealed in self._sealed_by_name(instance).items():
+                if leading is not None and name not in leading:
+                    continue
                 durable = self._before.get((instance.index, name), 0)
-                if durable < sealed and (not name or durable < instance.first_at_source(name)):
+                is_input = name[:1] in ("", _OF_INPUT)
+                if is_input:  # all are durable as far as the inputs together are
+                    durable = max(durable, of_inputs)
+                if durable < sealed and (is_input or durable < instance.first_at_source(name)):
                     before = min(before, durable)
         return min([before, *map(self.shown_before, self._owners(instance))])
+
+    def _leading_to(self, instance: Instance, stage: int) -> frozenset[str]:
+        """Return the names of the sources and inputs, as keys have them, from which rows come to a stage."""
+        leading = self._leading.get((instance.index, stage))
+        if leading is None:
+            frozen = instance.frozen
+            feeding = [spec.index for specs in frozen.feeding[stage] for spec in specs]
+            upstream = upstream_of(frozen, len(frozen.stages), feeding)
+            inputs = [name for name, each in frozen.inputs.items() if frozen.stage_of[each.stage] in upstream]
+            sources = [source.name for source in instance.sources if source.stage in upstream]
+            together = [""] if inputs else []
+            leading = frozenset([*sources, *together, *(_OF_INPUT + name for name in inputs)])
+            self._leading[instance.index, stage] = leading
+        return leading
+
+    def _sealed_by_name(self, instance: Instance) -> dict[str, int]:
+        """Return `sealed_before` with each input in place of all of them, if they are counted apart."""
+        sealed = sealed_before(instance)
+        apart = self._sealed_apart(instance) if instance.index in self._are_apart else {}
+        if apart:
+            sealed.pop("", None)
+        return {**sealed, **apart}
 
     def _owners(self, instance: Instance) -> list[Instance]:
         """Return the dataflows that a dataflow imports from."""
@@ -143,7 +204,7 @@ class DurableEpochs:
             _, key, before = self._sealed.popleft()
             synced[key] = before
         for (dataflow, source), before in synced.items():
-            if self._is_log_of_all and not source:
+            if self._is_log_of_all and source[:1] in ("", _OF_INPUT):
                 self.on_durable(Durable(dataflow, before))
             elif self._worker.index == 0:
                 self.on_synced(0, Synced(dataflow, before, source))
@@ -159,7 +220,7 @@ class DurableEpochs:
         before = min(synced)
         if before > self._before.get(key, 0):
             self._before[key] = before
-            self._unmarked.add(key)
+            self._note_unmarked(key)
             if self._worker.workers > 1:
                 self._worker.send_control(encode_control(Durable(news.dataflow, before, news.source)))
 
@@ -167,5 +228,12 @@ class DurableEpochs:
         """Note what worker 0 has told."""
         key = news.dataflow, news.source
         if self._worker.index == 0:
-            self._unmarked.add(key)
+            self._note_unmarked(key)
         self._before[key] = max(self._before.get(key, 0), news.before)
+
+    def _note_unmarked(self, key: _Key) -> None:
+        """Note that the log does not have yet what is durable. Workers that follow take all inputs together,
+        so it never has that of one input.
+        """
+        if key[1][:1] != _OF_INPUT:
+            self._unmarked.add(key)

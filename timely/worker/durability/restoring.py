@@ -198,6 +198,9 @@ def feed_orders(instance: Instance, flow: PastFlow) -> None:
     for handle in instance.inputs.values():
         if flow.sealed >= handle.epoch:
             handle.seal(flow.sealed)
+    for name, sealed in flow.sealed_alone.items():
+        if sealed >= instance.input(name).epoch:
+            instance.input(name).seal(sealed)
     for name in flow.closed:
         instance.input(name).close()
     for source in instance.sources:

@@ -172,11 +172,22 @@ def test_refused_where_epochs_are_none(cluster: timely.Cluster) -> None:
     assert cluster.replace(flow, joined).epoch == 6
 
 
-def test_refused_in_a_durable_cluster_which_goes_on(tmp_path: Path) -> None:
+def test_rows_of_a_durable_cluster_are_in_the_epochs_of_their_input_after_a_restart(tmp_path: Path) -> None:
     with timely.connect(embedded=True, durable=tmp_path) as cluster:
         flow = cluster.install(joined)
-        with pytest.raises(MisuseError, match="a durable cluster resumes all inputs at one epoch"):
-            flow.input("left").seal()
-        flow.input("left").insert([(1, 2)])
-        assert flow.seal(wait=True) == 0
-        assert changes_of(flow, "left", 0, 1) == {(0, 1, 2): 1}
+        for number in range(3):
+            flow.input("left").insert([(1, number)])
+            assert flow.input("left").seal() == number
+        flow.input("right").insert([(1, 7)])
+        flow.input("left").insert([(1, 3)])
+        shown = changes_of(flow, "left", 0, 3)
+        assert shown == {(number, 1, number): 1 for number in range(3)}
+    with timely.connect(workers=2, embedded=True, durable=tmp_path) as cluster:
+        flow = cluster.install(joined)
+        left, right = flow.input("left"), flow.input("right")
+        assert changes_of(flow, "left", 0, 3) == shown
+        assert (left.advance_to(0), right.epoch) == (3, 0)
+        left.insert([(1, 4)])
+        assert right.advance_to(4) == 4 and left.seal() == 3
+        pairs = {(number, 1, number, 7): 1 for number in range(3)}
+        assert changes_of(flow, "pairs", 0, 4) == {**pairs, (3, 1, 3, 7): 1, (3, 1, 4, 7): 1}

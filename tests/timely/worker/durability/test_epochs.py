@@ -11,8 +11,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from durable_workers import DurableWorkers, words
-from simulated_store import SimulatedDisk
+from followed_workers import Followers, as_cluster
+from simulated_store import SimulatedDisk, SimulatedStore
 
+from timely.durable.bases.coverage import logs_of
+from timely.durable.bases.folding import fold
+from timely.durable.incarnations import announce
 from timely.operators.capture import FOREVER
 from timely.wire.requests import IN_OPEN, WHEN_NAMED, Decide, Deliver, Describe, Progress, Read, Reply
 from timely.worker.answers.later import Later
@@ -82,6 +86,99 @@ def test_shown_in_the_extent_of_an_output_is_what_is_durable() -> None:
         reply = workers.ask(extent)
         assert (reply.integer("complete"), reply.integer("last")) == (2, 2)
         assert workers.ask(Describe(0)).values["durable"] == 2
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_shown_of_inputs_with_epochs_of_their_own_is_what_is_durable_of_each(count: int) -> None:
+    with DurableWorkers(SimulatedDisk(), count) as workers:
+        workers.install("shop")
+        insert(workers, "first", 0)
+        workers.ask(Decide(0, 0, seals=True, only="words"))
+        for worker in range(count):
+            assert is_shown(workers, 0, worker, output="loud")
+            assert not is_shown(workers, 0, worker, output="sold")
+        workers.gate.shut()
+        insert(workers, "second", 1, worker=count - 1)
+        assert isinstance(workers.take(Decide(0, 1, seals=True, only="words")), Reply)
+        for worker in range(count):
+            assert not is_shown(workers, 1, worker, output="loud")
+            assert is_shown(workers, 0, worker, output="loud"), "what was shown stays shown"
+        # Nothing is held up of an input whose epochs are all durable, nor of one that is behind.
+        workers.gate.open()
+        workers.ask(Decide(0, 4, seals=True, only="words"))
+        for name in ("sold", "prices", "plain"):
+            workers.ask(Decide(0, 2, seals=True, only=name))
+        for worker in range(count):
+            assert is_shown(workers, 4, worker, output="loud") and is_shown(
+                workers, 2, worker, output="known"
+            )
+            assert not is_shown(workers, 3, worker, output="known")
+        # At one epoch again, they are not counted together: nothing that was shown is hidden.
+        workers.gate.shut()
+        for name in ("sold", "prices", "plain"):
+            assert isinstance(workers.take(Decide(0, 4, seals=True, only=name)), Reply)
+        for worker in range(count):
+            assert is_shown(workers, 4, worker, output="loud") and is_shown(
+                workers, 2, worker, output="known"
+            )
+            assert not is_shown(workers, 4, worker, output="known")
+        workers.gate.open()
+        assert is_shown(workers, 4, output="known")
+
+
+@pytest.mark.parametrize("folds", [False, True], ids=["from logs", "from a base"])
+def test_again_inputs_have_the_epochs_that_each_had(folds: bool) -> None:
+    disk = SimulatedDisk()
+    with DurableWorkers(disk, 2) as workers:
+        flow = workers.flow("shop")
+        for epoch in range(3):
+            flow.input("words").insert([f"word {epoch}"])
+            workers.ask(Decide(0, epoch, seals=True, only="words"))
+        flow.input("words").insert(["of an open epoch"])
+        workers.ask(Decide(0, 0, seals=True, only="sold"))
+        workers.ask(Decide(0, -1, close=["prices"]))
+        workers.ask(Decide(0, 1, seals=True, only="plain"))
+        before = workers.read("loud", 3)
+    if folds:
+        store = SimulatedStore(disk)
+        base = fold(logs_of(store, announce(store, 1)))
+        assert base is not None and base.flows[0].sealed_alone == {"words": 2, "sold": 0, "plain": 1}
+        assert base.flows[0].sealed == 0, "all that are open have sealed it"
+    for count in (3, 1):
+        with DurableWorkers(disk, count) as workers:
+            flow = workers.flow("shop")
+            for worker in workers.workers:
+                inputs = worker.instance(0).inputs
+                assert {name: handle.epoch for name, handle in inputs.items() if not handle.is_closed} == {
+                    "words": 3,
+                    "sold": 1,
+                    "plain": 2,
+                }
+            assert workers.read("loud", 3) == before
+            assert is_shown(workers, 2, count - 1, output="loud")
+            assert not is_shown(workers, 1, output="sold")
+    with DurableWorkers(disk) as workers:
+        flow = workers.flow("shop")
+        workers.seal(3)
+        assert workers.read("loud", 4) == sorted([*before, (3, "OF AN OPEN EPOCH")])
+
+
+def test_again_workers_that_follow_have_the_epochs_that_each_input_had() -> None:
+    disk = SimulatedDisk()
+    with DurableWorkers(disk, 2) as workers, Followers(disk) as followers:
+        flow = workers.flow("shop")
+        for epoch in range(3):
+            flow.input("words").insert([f"word {epoch}"])
+            workers.ask(Decide(0, epoch, seals=True, only="words"))
+            workers.durable[0].mark_durable()
+            workers.settle()
+            followers.follow()
+        assert not followers.following[0].past.flows[0].sources, "no input is taken for a source"
+        before = workers.read("loud", 3)
+        taken = as_cluster(followers, followers.take_over())
+        inputs = taken.workers[0].instance(0).inputs
+        assert (inputs["words"].epoch, inputs["sold"].epoch) == (3, 0)
+        assert taken.read("loud", 3) == before
 
 
 def test_shown_open_ended_changes_end_where_the_durable_epochs_do() -> None:
