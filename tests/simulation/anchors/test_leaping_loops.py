@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from loop_bodies import BODIES
 from reference import collection as plainly
 from reference.collection import Collection as Rows
@@ -16,6 +17,8 @@ from strategies_collections import NUMBERS
 from views_of_progress import Views
 
 import differential as dd
+import timely
+from differential.algorithms import connected_components
 from timely.building.dataflow import Dataflow
 
 LEAPS = (0, 0, 1, 3, 7, 9, 20, 1 << 20, 1 << 40)
@@ -78,3 +81,26 @@ def _check(case: int) -> None:
 def test_same_as_is_meant_and_all_epochs_end(seed: int, effort: int) -> None:
     for case in range(seed, seed + 16 * effort):
         _check(case)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_loops_go_on_while_inputs_leap_on_to_epochs_that_have_no_words(workers: int) -> None:
+    """The anchor stays with the other input meanwhile, and no frontier moves in words. When that follows, the
+    loop has to have finished what it could: otherwise it holds an epoch to which the anchor goes, for good.
+    """
+
+    def flow(dataflow: Dataflow) -> None:
+        connected_components(dd.input(dataflow, "edges", "src: int, dst: int")).output("components")
+        dd.input(dataflow, "apart", "k: int").output("apart")
+
+    with timely.connect(workers=workers, embedded=True) as cluster:
+        installed = cluster.install(flow)
+        edges, apart = installed.input("edges"), installed.input("apart")
+        edges.insert([(1, 2)])
+        for epoch in (1 << 40, 1 << 45):
+            edges.advance_to(epoch)
+            assert installed.output("components").complete_before() < 1 << 40, "workers work while it asks"
+        for epoch in (1 << 44, 1 << 45):
+            apart.advance_to(epoch)
+        for name in ("components", "apart"):
+            assert installed.output(name).complete_before() == 1 << 45
