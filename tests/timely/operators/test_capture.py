@@ -6,16 +6,20 @@ complete_*   an epoch can be read when it is complete, not before
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import pyarrow as pa
 import pytest
 
 from progress.errors import InternalError, MisuseError
-from timely import Dataflow, Records
+from progress.times.timestamp import Timestamp
+from timely import Dataflow, Records, Vertex
 from timely.client.tables import records_of
 from timely.errors import ForgottenError
 from timely.operators.capture import FOREVER, RecordLog, RecordsOut
 from timely.operators.outputs.pieces import PieceRequest
 from timely.running.core import Worker
+from timely.wire.transport.memory import MemoryNetwork
 
 
 def log_of(records: dict[int, list[object]], complete: int) -> RecordLog:
@@ -102,3 +106,44 @@ def test_complete_outputs_that_do_not_exist_are_named() -> None:
     dataflow.output("out", dataflow.input("numbers"))
     with pytest.raises(MisuseError, match=r"no output 'in': there are \['out'\]"):
         Worker().install(dataflow.freeze()).output("in")
+
+
+class ClaimVertex(Vertex):
+    """Raises at the end of epoch 1."""
+
+    def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+        self.notify_at(time)
+
+    def on_notify(self, time: Timestamp) -> None:
+        if time == (1,):
+            raise ArithmeticError("a claim does not hold")
+
+
+def claims(dataflow: Dataflow) -> None:
+    numbers = dataflow.input("numbers")
+    dataflow.output("numbers", numbers)
+    numbers.stage("claim", ClaimVertex)
+
+
+def test_complete_is_no_epoch_in_which_another_vertex_that_is_yet_to_run_ends_the_dataflow() -> None:
+    """Clients ask between two steps: a vertex that has heard of the end of an epoch may still be to run."""
+    network = MemoryNetwork(2)
+    workers = [Worker(index, 2, network.transport(index)) for index in range(2)]
+    instances = []
+    for worker in workers:
+        dataflow = Dataflow()
+        claims(dataflow)
+        instances.append(worker.install(dataflow.freeze()))
+    seen: list[int] = []
+    for epoch in range(2):
+        for instance in instances:
+            instance.input("numbers").send([epoch])
+            instance.input("numbers").seal()
+        with ExitStack() as ended:
+            if epoch == 1:
+                ended.enter_context(pytest.raises(ArithmeticError, match="a claim does not hold"))
+            for _ in range(16):
+                for worker, instance in zip(workers, instances, strict=True):
+                    worker.step()
+                    seen.append(instance.output("numbers").complete_before)
+        assert max(seen) == 1
