@@ -299,19 +299,25 @@ class _Worker:
             for client, frames in self.server.recv_nowait():
                 self._clients.add(client)
                 request, _ = decode_request(frames)
-                answer: Reply | timely.TimelyError | None = None
+                number = number_of(frames)
                 if isinstance(request, Decide):
-                    answer = Reply({"open": request.epoch + 1, "sealed": request.epoch})
+                    sealed = Reply({"open": request.epoch + 1, "sealed": request.epoch})
+                    self.server.send(client, encode_reply(number, sealed))
+                    if request.waits >= 0.0:
+                        self._wait(client, number + 1, Progress(0, "", request.epoch, request.waits))
                 elif isinstance(request, Progress):
-                    self.waits.append(request.timeout_seconds)
-                    answer = self._answers(request)
-                if isinstance(answer, Reply):
-                    self.server.send(client, encode_reply(number_of(frames), answer))
-                elif answer is not None:
-                    self.server.send(client, encode_error(number_of(frames), answer))
+                    self._wait(client, number, request)
         for client in self._clients:
             self.server.send(client, encode_error(FAREWELL, timely.PeerError("the worker's last word")))
         self.server.close()
+
+    def _wait(self, client: bytes, number: int, wait: Progress) -> None:
+        self.waits.append(wait.timeout_seconds)
+        answer = self._answers(wait)
+        if isinstance(answer, Reply):
+            self.server.send(client, encode_reply(number, answer))
+        elif answer is not None:
+            self.server.send(client, encode_error(number, answer))
 
     def end(self) -> None:
         """Twice is once."""
