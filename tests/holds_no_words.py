@@ -208,7 +208,7 @@ HOLDS_NO_WORDS = {
     "WaitingRows": "_times columns guards rows show",
     "WindowMachine": "_functions _marks _portions keeps_answers",
     "Worker": (
-        "_broadcasters _checks_progress _compiles_loops _ended _lends _lent_to _transport _untold "
+        "_broadcasters _checks_progress _compiles_loops _ended _lends _lent_to _transport _untold shares_thread "
         "acting controls_recv controls_sent credits forgetting index logs_sources messages_recv "
         "messages_sent on_control on_failure on_step steps telling timings workers"
     ),

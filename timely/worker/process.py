@@ -469,8 +469,10 @@ class WorkerProcess:
         elif len(waiting) >= WAITING_COUNT_MAX:
             raise MisuseError(f"{WAITING_COUNT_MAX:,} requests wait for an answer already: ask again later")
         elif sum(client == other for other, _, _ in waiting) >= WAITING_OF_ONE_COUNT_MAX:
-            limit = f"{WAITING_OF_ONE_COUNT_MAX} requests of this client"
-            raise MisuseError(f"{limit} wait for an answer already: ask one after another")
+            most = WAITING_OF_ONE_COUNT_MAX
+            raise MisuseError(
+                f"{most} requests of this client wait for an answer already: ask one after another"
+            )
         else:
             waiting.append((client, number, answer))
 
