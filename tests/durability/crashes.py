@@ -12,7 +12,8 @@ import pytest
 from timely.client.feeding import appending as appending_module
 
 from .machine import Machine, WorkerInSimulation, simulated
-from .program import Program, ResumingProgram
+from .program import Program
+from .resuming import ResumingProgram
 
 __all__ = ["run", "run_with_crash_at"]
 

@@ -9,8 +9,7 @@ Laws:
   1. Rows that are not staged count by themselves.
   2. A part counts if and only if a decision of its own incarnation names it. (Worker 0 decides only about
      parts that all workers have synced. Parts without a decision are gone: their call has not returned.)
-  3. The epochs up to the last that worker 0 has sealed are sealed, at all inputs or at one; later rows wait
-     for their epoch.
+  3. The epochs up to the last that worker 0 has sealed, at all inputs or at one, are sealed; others wait.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from itertools import chain
 from typing import Self, TypeAlias, cast
 
 from ..dictionaries import dictionaries
-from ..errors import PeerError, StoreError
+from ..errors import PeerError
 from ..wire.batch import Batch
 from ..wire.handshake import Decided, Entering, SealedInput, decode_control
 from ..wire.requests import ALL_PARTS, ONE_ATTEMPT
-from .bases.coverage import LoggedRecord, Logs
+from .bases.coverage import LoggedRecord, Logs, unreadable
 from .bases.facts import FoldFacts
 from .bases.manifest import Base, FlowBase, InputBase
 from .bases.names import TakenNames
@@ -51,7 +50,6 @@ __all__ = [
     "past_of",
     "read_orders",
     "read_rows",
-    "unreadable",
 ]
 
 _Facts: TypeAlias = tuple[str, bytes, str, Sequence[int], int, str, Sequence[str], list[object]]
@@ -188,8 +186,7 @@ class PastFlow:
     still come."""
     closed: list[str] = field(default_factory=list)
     sealed_alone: dict[str, int] = field(default_factory=dict)
-    """The last epoch of inputs that were sealed by themselves. `sealed` is at least the least of all inputs
-    that are not closed."""
+    """The last epoch of inputs that were sealed by themselves; `sealed` is that of all open inputs."""
     inputs: dict[str, PastInput] = field(default_factory=dict)
     places: dict[tuple[str, str], Place] = field(default_factory=dict)
     """The place of each reader, by output and reader, those that moved last at the end."""
@@ -252,9 +249,8 @@ class PastFlow:
     def settle_sealed(self) -> None:
         """Note up to where all open inputs are sealed, if some were sealed by themselves."""
         if self.sealed_alone:
-            names = [each.name for each in self.fold_facts.inputs if source_of_key(each.name) is None]
-            opened = [name for name in names if name not in self.closed]
-            alone = [self.sealed_alone.get(name, self.sealed) for name in opened]
+            inputs = {each.name for each in self.fold_facts.inputs if source_of_key(each.name) is None}
+            alone = [self.sealed_alone.get(name, self.sealed) for name in inputs.difference(self.closed)]
             self.sealed = max(self.sealed, min(alone, default=self.sealed))
 
     def settle_places(self, workers: int) -> None:
@@ -362,14 +358,6 @@ def read_rows(
         for dictionary in dictionaries():
             dictionary.withdraw(READER)
     return inputs
-
-
-def unreadable(logs: Logs, logged: LoggedRecord, error: PeerError) -> StoreError:
-    """Return the error about a record of rows."""
-    return StoreError(
-        f"{logs.store.name}/{logged.path} has a record of rows, at byte {logged.record.start:,}, that cannot "
-        f"be read: {error}"
-    )
 
 
 def past_of(base: Base) -> Past:

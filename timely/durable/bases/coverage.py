@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from ...errors import PeerError, StoreError
 from ..incarnations import Incarnation, OldLog, begun, joined, read_segment
 from ..records import Record
 from ..store import Store, store_errors
 from .manifest import Base, SegmentName, base_numbers, read_base
 
-__all__ = ["OF_FLOWS", "LoggedRecord", "Logs", "incarnations_to_fold", "logs_of"]
+__all__ = ["OF_FLOWS", "LoggedRecord", "Logs", "incarnations_to_fold", "logs_of", "unreadable"]
 
 OF_FLOWS: Final = frozenset({"few", "rows", "part", "source", "taken", "older", "digest", "place"})
 """Records that a base must not stand for as long as it does not have their dataflow."""
@@ -88,3 +89,11 @@ def _is_of_version(base: Base, head: Sequence[object]) -> bool:
         case (str(kind), int(), int(number), *_) if kind in OF_FLOWS:
             return not base.has_known(number)
     return False
+
+
+def unreadable(logs: Logs, logged: LoggedRecord, error: PeerError) -> StoreError:
+    """Return the error about a record of rows."""
+    return StoreError(
+        f"{logs.store.name}/{logged.path} has a record of rows, at byte {logged.record.start:,}, that cannot "
+        f"be read: {error}"
+    )

@@ -28,10 +28,10 @@ from ...wire.batch import Batch
 from ...wire.requests import ONE_ATTEMPT
 from ..answers.writing import AnswersOfFold
 from ..journal import READER, Shape, batches_in, place_of_part
-from ..past import Past, unreadable
+from ..past import Past
 from ..store import log_folder, store_errors
 from ..versions import PastSwitch
-from .coverage import LoggedRecord, Logs
+from .coverage import LoggedRecord, Logs, unreadable
 from .facts import InputFacts, OutputFacts
 from .files import read_table, write_table
 from .history import History, InputHistory, KeptEpochs, read_history

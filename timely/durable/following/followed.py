@@ -20,11 +20,11 @@ from typing import Final, cast
 
 from ...dictionaries import Mark, dictionaries
 from ...errors import OvertakenError, PeerError, StoreError
-from ..bases.coverage import LoggedRecord, Logs, logs_of
+from ..bases.coverage import LoggedRecord, Logs, logs_of, unreadable
 from ..bases.manifest import SegmentName
 from ..incarnations import Incarnation, OldLog, newest
 from ..log import new_peer
-from ..past import PastInput, let_go, note_order, note_rows, past_of, unreadable
+from ..past import PastInput, let_go, note_order, note_rows, past_of
 from ..records import Record
 from ..store import Store
 from ..versions import PastOlder

@@ -75,7 +75,7 @@ class DurableEpochs:
         self._leading: dict[tuple[int, int], frozenset[str]] = {}
         """What leads to a stage, by dataflow and stage, of those that were asked about."""
         self._unmarked: set[_Key] = set()
-        """On worker 0: those of which the log does not have yet what is durable."""
+        """On worker 0: the log does not have yet what is durable of these."""
 
     def begin(self, instance: Instance, before: int | None = None) -> None:
         """Note that the epochs of a dataflow come from logs that count: those that were sealed, or those
