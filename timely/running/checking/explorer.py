@@ -40,6 +40,9 @@ all states *of workers* are visited, and all ends, and whatever a worker can see
 what it checks by `--check-progress`, which is switched on. What takes a look at all workers at once is looked
 at only in those states that are visited. `test_explored_loops.py` compares both on a small scenario.
 
+If workers are `alike`, states that differ only in their names are visited once (`reductions.py`). States
+next to visited ones are judged all the same.
+
 Several dataflows may run on the same workers (`beside`): each is judged by itself, until it ends anywhere.
 
 Loops are not compiled here. A subclass that lets them be looks into them as well: it overrides
@@ -48,7 +51,7 @@ Loops are not compiled here. A subclass that lets them be looks into them as wel
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import ClassVar, Final
@@ -85,6 +88,7 @@ from .reached import (
     Wire,
     WorkOff,
 )
+from .reductions import Symmetry, longest_path, moves_of_one
 from .snapshot import counted, first_epochs, owned, view
 
 __all__ = ["Explorer"]
@@ -111,6 +115,7 @@ class Explorer:
         reduced: bool = False,
         whole: bool = False,
         enough: int = 0,
+        alike: Sequence[int] = (),
     ) -> None:
         self.explored = Explored()
         self._scenario = scenario
@@ -119,6 +124,7 @@ class Explorer:
         self._reduced = reduced
         self._whole = whole
         self._enough = enough
+        self._symmetry = Symmetry(self, len(scenario.clients), alike) if alike else None
         self._leads_to: dict[Reached, list[Reached]] = {}
         self._size = len(scenario.clients)
         self._locals: dict[Hashable, Local] = {}
@@ -174,7 +180,10 @@ class Explorer:
         for start in self._starts:
             if start not in self._came_from:
                 self._came_from[start] = None
+                self._count_state()
                 self._judge(start)
+                if self._symmetry is not None:
+                    self._symmetry.begin(start)
                 waiting.append(start)
         while waiting:
             state = waiting.popleft()
@@ -182,10 +191,12 @@ class Explorer:
                 waiting.append(state)
                 break
             moves = self._moves(state)
+            if self._symmetry is not None:
+                self._symmetry.check_moves(state, moves, self._moves)
             if not moves:
                 self._judge_end(state)
             if self._reduced:
-                moves = self._of_one(state, moves)
+                moves = moves_of_one(state, moves, self._size)
             for move in moves:
                 after, is_new = self._go(state, move)
                 if is_new:
@@ -193,39 +204,9 @@ class Explorer:
                 if self._reduced:
                     self._leads_to.setdefault(state, []).append(after)
         if self._reduced and not waiting:
-            self._check_no_circle()
+            self.explored.longest = longest_path(self._starts, self._leads_to, self.explored.states)
         self.explored.worker_states = len(self._locals)
         return self.explored
-
-    def _of_one(self, state: Reached, moves: list[Move]) -> list[Move]:
-        """The moves of one worker to which nothing can be added from outside, as few as possible; all moves
-        if there is no such worker.
-        """
-        acting = {who for who, _ in moves}
-        chosen = moves
-        for who in acting:
-            others = [peer for peer in range(self._size) if peer != who]
-            if acting == {who} or all(state.wires[peer * self._size + who] for peer in others):
-                own = [move for move in moves if move[0] == who]
-                chosen = min(chosen, own, key=len)
-        return chosen
-
-    def _check_no_circle(self) -> None:
-        """Each path comes to an end: else what a worker might do could be put off for ever."""
-        entering = Counter(after for every in self._leads_to.values() for after in every)
-        free = [start for start in set(self._starts) if not entering[start]]
-        left, far = len(self._came_from), dict.fromkeys(free, 0)
-        while free:
-            state = free.pop()
-            left -= 1
-            for after in self._leads_to.get(state, ()):
-                far[after] = max(far.get(after, 0), far[state] + 1)
-                entering[after] -= 1
-                if not entering[after]:
-                    free.append(after)
-        if left:
-            raise MisuseError(f"{left} states are on paths that go round: explore without `reduced`")
-        self.explored.longest = max(far.values())
 
     def _moves(self, state: Reached) -> list[Move]:
         moves: list[Move] = []
@@ -249,7 +230,29 @@ class Explorer:
         return self._to_do_numbers[key]
 
     def _go(self, state: Reached, move: Move) -> tuple[Reached, bool]:
-        """The state after a move, looked at, and whether it is new."""
+        """The state after a move, or the one that is visited in its place, and whether it is new."""
+        self._judge_notifications(state, move)
+        after = self.after(state, move)
+        self.explored.transitions += 1
+        is_new = is_first = after not in self._came_from
+        if is_first:
+            self._came_from[after] = state, move
+        visited = after
+        if self._symmetry is not None:
+            visited, is_new = self._symmetry.visited(state, move, after)
+        if is_new:
+            self._count_state()
+        if is_first:
+            self._judge(after)
+        self._judge_pair(state, after, move)
+        return visited, is_new
+
+    def act_of(self, state: Reached, who: int) -> Doing | None:
+        """See `Goes`."""
+        return next(iter(self._to_do[state.acts[who]]), None)
+
+    def after(self, state: Reached, move: Move) -> Reached:
+        """See `Goes`."""
         who, doing = move
         wires = list(state.wires)
         message: Message | None = None
@@ -257,7 +260,6 @@ class Explorer:
             wire = doing.peer * self._size + who
             message, wires[wire] = wires[wire][0], wires[wire][1:]
         local = state.workers[who]
-        self._judge_notifications(state, move)
         try:
             acted, sent = self._act(local, doing, message)
         except Exception as error:  # whatever the worker or a vertex raises
@@ -268,14 +270,7 @@ class Explorer:
         if not isinstance(doing, Action | WorkOff):
             acts[who] = self._still_to_do(self._to_do[acts[who]][1:])
         workers = (*state.workers[:who], acted, *state.workers[who + 1 :])
-        after = Reached(workers, tuple(wires), tuple(acts))
-        self.explored.transitions += 1
-        is_new = after not in self._came_from
-        if is_new:
-            self._came_from[after] = state, move
-            self._judge(after)
-        self._judge_pair(state, after, move)
-        return after, is_new
+        return Reached(workers, tuple(wires), tuple(acts))
 
     def _as_counterexample(self, error: Exception, state: Reached, move: Move) -> Exception:
         """What to raise for an error of a worker or a vertex."""
@@ -440,13 +435,15 @@ class Explorer:
             if not is_over and any(number in local.seen for local in state.workers):
                 yield number
 
-    def _judge(self, state: Reached) -> None:
+    def _count_state(self) -> None:
         self.explored.states += 1
         if self.explored.states > self._states_max:
             raise MisuseError(
-                f"there are more than {self._states_max:,} states, and nothing is wrong in those that were "
-                "visited. Take fewer acts or workers, explore in the order of steps, or allow more states"
+                f"there are more than {self._states_max:,} states, and nothing is wrong in those visited. "
+                "Take fewer acts or workers, explore in the order of steps, or allow more states"
             )
+
+    def _judge(self, state: Reached) -> None:
         together: dict[int, int] = {}
         for number in self._judged(state):
             key = (
@@ -571,11 +568,14 @@ class Explorer:
         raise Counterexample(what + named, self._path(state, move))
 
     def _path(self, state: Reached, move: Move | None) -> list[str]:
-        moves = [] if move is None else [move]
+        renaming: Sequence[int] = range(self._size)
+        if state not in self._came_from and self._symmetry is not None:
+            state, renaming = self._symmetry.visited_for(state)
+        moves = [] if move is None else [(renaming.index(move[0]), move[1])]
         while (step := self._came_from[state]) is not None:
             state, before = step
             moves.append(before)
-        return [f"worker {who}: {self._says(doing)}" for who, doing in reversed(moves)]
+        return [f"worker {renaming[who]}: {self._says(doing)}" for who, doing in reversed(moves)]
 
     def _says(self, doing: Doing) -> str:
         if isinstance(doing, Activate):
