@@ -208,9 +208,9 @@ HOLDS_NO_WORDS = {
     "WaitingRows": "_times columns guards rows show",
     "WindowMachine": "_functions _marks _portions keeps_answers",
     "Worker": (
-        "_broadcasters _checks_progress _compiles_loops _ended _lends _lent_to _transport _untold shares_thread "
+        "_broadcasters _checks_progress _compiles_loops _ended _lends _lent_to _transport _untold "
         "acting controls_recv controls_sent credits forgetting index logs_sources messages_recv "
-        "messages_sent on_control on_failure on_step steps telling timings workers"
+        "messages_sent on_control on_failure on_step shares_thread steps telling timings workers"
     ),
     "_CopiedValues": "_beside_keys",
     "_EdgeVertex": "_schema _site",

@@ -469,10 +469,8 @@ class WorkerProcess:
         elif len(waiting) >= WAITING_COUNT_MAX:
             raise MisuseError(f"{WAITING_COUNT_MAX:,} requests wait for an answer already: ask again later")
         elif sum(client == other for other, _, _ in waiting) >= WAITING_OF_ONE_COUNT_MAX:
-            most = WAITING_OF_ONE_COUNT_MAX
-            raise MisuseError(
-                f"{most} requests of this client wait for an answer already: ask one after another"
-            )
+            why = "requests of this client wait for an answer already: ask one after another"
+            raise MisuseError(f"{WAITING_OF_ONE_COUNT_MAX} {why}")
         else:
             waiting.append((client, number, answer))
 
