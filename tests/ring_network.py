@@ -9,9 +9,12 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Sequence
+from math import inf
 
 import pytest
 
+from timely.client.embedded.threads.others_in_turn import Meeting, OthersInTurn
+from timely.running.core import Worker
 from timely.wire.batch import Frame
 from timely.wire.transport import Lent, neighbours
 from timely.wire.transport.neighbours import Neighbours
@@ -20,9 +23,12 @@ __all__ = ["RingNetwork", "RingTransport"]
 
 
 class RingNetwork:
-    """Connects `workers` workers by rings of `size` bytes; `seed`: of what is late, and how late."""
+    """Connects `workers` workers by rings of `size` bytes. `seed`: of what is late, and how late.
+    `is_in_turn`: whether `meet` is to be called.
+    """
 
-    def __init__(self, workers: int, size: int, seed: int) -> None:
+    def __init__(self, workers: int, size: int, seed: int, is_in_turn: bool = False) -> None:
+        self.is_in_turn = is_in_turn
         self.rng = random.Random(seed)
         self.sockets: dict[tuple[int, int], deque[list[bytes]]] = {
             (source, target): deque() for source in range(workers) for target in range(workers)
@@ -37,6 +43,13 @@ class RingNetwork:
         """How often memory is lent to who asks for it."""
         self.lent = 0
         """Messages that were sent or taken by who was lent memory."""
+        self.others: list[OthersInTurn] = []
+
+    def meet(self, workers: Sequence[Worker]) -> None:
+        """Let a worker that waits in memory that it was lent let the others go on, as in one thread."""
+        meeting = Meeting(workers)
+        meeting.until = inf
+        self.others = [OthersInTurn(meeting, index) for index in range(len(workers))]
 
     def transport(self, worker: int) -> RingTransport:
         """The door of one worker."""
@@ -103,8 +116,12 @@ class RingTransport:
 
     def lend(self) -> Lent | None:
         """Now and then, nothing."""
-        lines = self._neighbours.lend() if self._network.rng.random() < self._network.lends else None
-        return None if lines is None else Lent(lines, lambda number: False, 100)
+        network = self._network
+        lines = self._neighbours.lend() if network.rng.random() < network.lends else None
+        if lines is None:
+            return None
+        others = network.others[self._worker] if network.others and network.rng.random() < 0.8 else None
+        return Lent(lines, lambda number: False, 100, others)
 
     def take_back(self) -> tuple[int, int]:
         """See `Transport`."""

@@ -194,7 +194,8 @@ class LookupMachine(Machine):
 
     A compiled loop works off all closed epochs together, iteration by iteration. So another order of all
     updates holds there: first those from before the loop's epoch span, then by iteration, then by epoch. It
-    is the same for all ways, and later times never come first in it. From `begin_span` on it holds.
+    is the same for all ways, and later times never come first in it. From `begin_span` on it holds. So the
+    arrangement may be compacted no further than to the epoch before the span, or before the one to come.
     """
 
     pauses: ClassVar[bool] = True
@@ -427,5 +428,8 @@ class LookupMachine(Machine):
             self._has_ended = True
             self._source.set_hold(_NO_TIMES)
             return
+        if self._span is not None:
+            # Updates from before a span stay before it: its first rows may be of a later epoch than its first.
+            first.append(self._span[0] if self._is_in_span else self._span[1])
         epoch = max((min(first) >> self.epoch) - 1, 0)
         self._source.set_hold(np.array([epoch << self.epoch], np.int64))

@@ -93,6 +93,8 @@ def installed(
 
     built = built_before(build, bits)
     cluster = Cluster(flow, workers=workers, seed=seed, network=network, built=built)
+    if network is not None and network.is_in_turn:
+        network.meet(cluster.workers)
     assert all(instance.loops for instance in cluster.instances)
     return cluster
 
@@ -174,7 +176,9 @@ def test_same_as_is_meant_with_two_and_three_workers_in_any_order(name: str) -> 
 @pytest.mark.skipif(not IS_POSSIBLE, reason="a host without rings")
 @pytest.mark.parametrize("name", BODIES)
 def test_same_where_loops_go_on_by_themselves_from_ring_to_ring(name: str) -> None:
-    """Where memory is small, round messages go through sockets, too; where it is large, most are kernels'."""
+    """Where memory is small, round messages go through sockets, too; where it is large, most are kernels'. In
+    turn, a worker that waits lets the others go on meanwhile.
+    """
     few = (3, 12, 12) if name.startswith("nested") else (3, 14)
     went = 0
 
@@ -185,12 +189,18 @@ def test_same_where_loops_go_on_by_themselves_from_ring_to_ring(name: str) -> No
         st.sampled_from([None, few]),
         st.sampled_from([1 << 12, 1 << 13, 1 << 16]),
         st.booleans(),
+        st.booleans(),
     )
     def holds(
-        drawn: tuple[int, list[Step]], seed: int, bits: tuple[int, ...] | None, size: int, are_packed: bool
+        drawn: tuple[int, list[Step]],
+        seed: int,
+        bits: tuple[int, ...] | None,
+        size: int,
+        are_packed: bool,
+        is_in_turn: bool,
     ) -> None:
         nonlocal went
-        network = RingNetwork(drawn[0], size, seed)
+        network = RingNetwork(drawn[0], size, seed, is_in_turn)
         try:
             with sent_packed(are_packed):
                 check(*BODIES[name], *drawn, seed, bits, network)
@@ -200,6 +210,24 @@ def test_same_where_loops_go_on_by_themselves_from_ring_to_ring(name: str) -> No
 
     repeat_until(lambda: went > 0, holds)
     assert went > 0
+
+
+@pytest.mark.parametrize("name", ["three in order", "three by the fewest", "nested three"])
+def test_what_is_from_before_a_span_stays_so_where_no_row_is_of_its_first_epochs(name: str) -> None:
+    """Lookups tell it by its time, which compaction moves on as far as nobody can ask."""
+    every = [(n, at) for n in range(2) for at in range(2)]
+    same = [(0, 0, 0, (0, 0), 1)]
+    first = [(0, 0, 1, (0, 2), 1), (0, 0, 2, (1, 4), 1), (1, 0, 0, (4, 2), 1)]
+    later = [(0, 1, 0, (0, 3), 1), (1, 0, 0, (0, 2), -1), (1, 0, 2, (1, 0), 1)]
+    script = [
+        Step(same * 8, every, 3, 3),
+        Step(same * 5 + first, every, 0, 30),
+        Step([], [(0, 0)] * 5 + [(0, 1)] * 2, ALL, 1),
+        Step(same * 5 + later, every, 0, 1),
+        *[Step([], every, moves, 1) for moves in (0, 40, 0)],
+    ]
+    for seed in range(60):
+        check(*BODIES[name], 2, script, seed, None)
 
 
 @pytest.mark.parametrize("name", ["distances", "closure", "counted"])

@@ -153,6 +153,16 @@ def test_kept_apart_is_the_epoch_before_the_first_that_may_come() -> None:
     assert reader.is_done
 
 
+def test_kept_apart_is_the_epoch_before_the_span_though_its_first_rows_are_of_a_later_one() -> None:
+    machine, _, reader = _machine(strictly=False)
+    machine.begin_span(_at(3, 0), _at(6, 0))
+    machine.hold_back(_front((5, 0)))
+    assert reader.hold.tolist() == [_at(2, 0)]
+    machine.end_span()
+    machine.hold_back(_front((8, 0)))
+    assert reader.hold.tolist() == [_at(5, 0)], "the next span begins where this one ended"
+
+
 def test_kept_is_what_is_before_although_it_was_compacted() -> None:
     """(0, 5) is before (1, 0), and would not be if it had been moved to (1, 5)."""
     machine, trace, _ = _machine(strictly=True)
