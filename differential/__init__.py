@@ -289,6 +289,7 @@ from differential.expressions.expression import (
     min_of,
     when,
 )
+from differential.expressions.orders import months
 from differential.group_statistics import (
     any_value_of,
     approx_count_distinct,
@@ -342,7 +343,8 @@ __all__ = [
     "least", "left", "length", "like", "lit", "loads", "locate", "log", "log1p", "log2", "log10", "lower",
     "lpad", "ltrim", "make_date", "map_concat", "map_contains_key", "map_entries", "map_from_arrays",
     "map_keys", "map_of", "map_values", "max", "max_of", "md5", "median", "microsecond", "min", "min_of",
-    "minute", "mod", "mode", "month", "monthname", "months_between", "named_struct", "nanvl", "next_day",
+    "minute", "mod", "mode", "month", "monthname", "months",
+    "months_between", "named_struct", "nanvl", "next_day",
     "nth_value", "ntile", "nullif", "nvl2", "octet_length", "percent_rank", "percentile", "percentile_disc",
     "position", "power", "quarter", "radians", "rank", "regexp_extract", "regexp_replace", "repeat",
     "replace", "reverse", "right", "rlike", "round", "row_number", "rpad", "rtrim", "schema_of_json",

@@ -172,7 +172,10 @@ WRONG_TEXTS = {
     "select sum(a) over (order by a rows between 1 following and 1 preceding) from t": "1:45: the frame",
     "select sum(a) over (order by b range between 1 preceding and current row) from t": "1:8: ",
     "select sum(a) over (order by a range between interval 1 month preceding and current row) from t": (
-        "1:8: INTERVAL '1' MONTH: months differ in length"
+        "1:8: months are no bound of a range in the order of a column of type int"
+    ),
+    "select sum(a) over (order by a range interval '1 month 2 days' preceding) from t": (
+        "1:47: INTERVAL '1 month 2 days': write months, or days and less, and not both"
     ),
     "select sum(a) over (order by a range between interval '-1' day preceding and current row) from t": (
         "1:55: INTERVAL '-1' DAY is negative, or longer than times are apart"

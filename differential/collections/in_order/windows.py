@@ -32,9 +32,10 @@ from timely.user_code.offered import Offered
 from timely.user_code.short_traces import in_short, short_lookup
 
 from ...aggregates import Aggregate
+from ...columns.column_types import ColumnType
 from ...errors import ExpressionError, SchemaError, shown
 from ...expressions.expression import ColumnRef, Expr, ExprLike, Ordering, col, lit, when
-from ...expressions.orders import By, Length, in_units
+from ...expressions.orders import By, Length, Months, bounds_in_units
 from ...expressions.pending import over_rows
 from ...operators.reducing.window_parts import Frame, FrameUnit, WindowKind, two_ways
 from ...other_spellings import written_as
@@ -199,13 +200,27 @@ class Windowed(Offered, Generic[H]):
         """
         return self._between("rows", start, stop)
 
-    def range_between(self, start: int | Length | None, stop: int | Length | None) -> Self:
+    def range_between(self, start: int | float | Length | None, stop: int | float | Length | None) -> Self:
         """Let aggregates see the rows whose value in the order is from `start` to `stop` more (in a
-        descending order: less). 0 is the row's own value. Dates and timestamps take `timedelta`, decimals
-        take `Decimal`. Whole numbers count days of dates, microseconds of timestamps, and units of the last
-        digit of decimals. SQL: `RANGE BETWEEN`.
+        descending order: less). 0 is the row's own value. Dates and timestamps take `timedelta`, or
+        `dd.months(n)`; decimals take `Decimal`, floats take floats. Whole numbers count days of dates,
+        microseconds of timestamps, and units of the last digit of decimals. SQL: `RANGE BETWEEN`.
         """
-        return self._between("range", self._units(start, is_start=True), self._units(stop, is_start=False))
+        is_added = {type(start), type(stop)} & {float, Decimal, dt.timedelta, Months}
+        if not is_added and not self._is_of_values:
+            return self._between("range", cast("int | None", start), cast("int | None", stop))
+        where = f"range_between ({call_site()})"
+        if len(self.by) != 1:
+            raise SchemaError(f"{where}: bounds are added to the one column of an order: over(by='t')")
+        try:
+            unit, first, last = bounds_in_units(start, stop, self._order_type)
+        except ExpressionError as error:
+            raise ExpressionError(f"{where}: {error}") from None
+        return (
+            self._between(unit, first, last)
+            if unit == "range"
+            else replace(self, frame=Frame(unit, first, last))
+        )
 
     def groups_between(self, start: int | None, stop: int | None) -> Self:
         """Let aggregates see whole groups of rows that are equal in the order, from `start` to `stop` such
@@ -213,18 +228,15 @@ class Windowed(Offered, Generic[H]):
         """
         return self._between("groups", start, stop)
 
-    def _units(self, bound: int | Length | None, *, is_start: bool) -> int | None:
-        if not isinstance(bound, Decimal | dt.timedelta):
-            return bound
-        where = f"range_between ({call_site()})"
-        if len(self.by) != 1:
-            raise SchemaError(f"{where}: bounds are added to the one column of an order: over(by='t')")
+    @property
+    def _order_type(self) -> ColumnType:
         rows = self.collection
-        type_ = over_rows(self.by[0].expr, rows.node).type_in(rows.schema)
-        try:
-            return in_units(bound, type_, is_start=is_start)
-        except ExpressionError as error:
-            raise ExpressionError(f"{where}: {error}") from None
+        return over_rows(self.by[0].expr, rows.node).type_in(rows.schema)
+
+    @property
+    def _is_of_values(self) -> bool:
+        """True if bounds are added to values of the order, and not to their words."""
+        return len(self.by) == 1 and (self._order_type.kind == "float" or self._order_type.is_wide)
 
     def _between(self, unit: FrameUnit, start: int | None, stop: int | None) -> Self:
         for bound in (start, stop):

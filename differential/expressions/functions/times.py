@@ -27,7 +27,7 @@ from differential.expressions.functions.function import (
 )
 from timely.wire.arrow import int64_array, pc
 
-__all__ = ["CALENDAR", "DAY_MICROS"]
+__all__ = ["CALENDAR", "DAY_MICROS", "months_later"]
 
 DAY_MICROS: Final = 86_400_000_000
 _UNITS: Final = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond")
@@ -176,9 +176,14 @@ def _add_days(
 def _add_months(
     columns: Sequence[Values], constants: Sequence[object], types: Sequence[ColumnType]
 ) -> tuple[Values, Bools | None]:
-    """Return the same day of another month, or its last one if it has fewer days."""
-    times, count = cast("Int64s", columns[0]), cast("Int64s", columns[1])
     per_day = 1 if types[0].kind == "date" else DAY_MICROS
+    return months_later(cast("Int64s", columns[0]), cast("Int64s", columns[1]), per_day)
+
+
+def months_later(times: Int64s, count: Int64s, per_day: int) -> tuple[Int64s, Bools]:
+    """Return the same day of another month, or its last one if it has fewer days; and where there is such a
+    month. `per_day`: how many units of `times` a day has.
+    """
     days, rest = np.divmod(times, per_day)
     months = days.astype("M8[D]").astype("M8[M]")
     day = days - months.astype("M8[D]").astype(np.int64)

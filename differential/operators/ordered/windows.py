@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
+from differential.expressions.functions.times import DAY_MICROS
 from differential.kernels.sums.accumulated import TOTAL, WIDE_TOTAL_LOW
 from differential.operators.ordered.layout import InOrder, LayoutWord, rank_of
 from differential.operators.reducing.window_parts import (
@@ -61,7 +62,14 @@ class WindowOrder(InOrder):
         width, symbols, frame = len(self.layout), self.order_symbols, self.frame
         if self.is_turned:
             frame = Frame(frame.unit, None, -(frame.start or 0))
-        return WindowFunctions(parts, frame, width, self.ordered, self._by(), symbols, rank_of)
+        by = self._by()
+        if not frame.is_of_values:
+            return WindowFunctions(parts, frame, width, self.ordered, by, symbols, rank_of)
+        is_date = self.schema.columns[self.keys].type.kind == "date"
+        return WindowFunctions(
+            parts, frame, width, self.ordered, by, symbols, rank_of, self.layout[by[1]].inverted,
+            1 if is_date else DAY_MICROS,
+        )  # fmt: skip
 
     def _part(self, part: WindowPart, column: str | None) -> WindowPart:
         if self.is_turned:

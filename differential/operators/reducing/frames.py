@@ -28,6 +28,7 @@ from differential.operators.reducing.running import (
     run_states,
     running_answer,
 )
+from differential.operators.reducing.value_frames import value_frames
 from differential.operators.reducing.window_parts import (
     NO_SUM,
     NUMBERS,
@@ -156,7 +157,7 @@ def unclear_rows(rows: Int64s, bounds: Int64s, functions: WindowFunctions) -> Bo
 def _frames(rows: Copies, functions: WindowFunctions) -> Int64s:
     """Return the frame of each row: int64[2, n]."""
     frame, groups = functions.frame, rows.groups
-    if frame.unit == "range" and (frame.start or frame.stop):
+    if frame.is_of_values or (frame.unit == "range" and (frame.start or frame.stop)):
         return _by_range(rows, functions)
     if frame.unit == "rows":
         place = np.arange(groups.shape[1])
@@ -206,13 +207,12 @@ def _by_range(rows: Copies, functions: WindowFunctions) -> Int64s:
     own = rows.number[values]
     begins = np.ones(own.shape[0], np.bool_)
     begins[1:] = own[1:] != own[:-1]
-    frames = range_frames(
-        np.ascontiguousarray(rows.word(word)[values]),
-        _spans(begins),
-        frame.start or 0,
-        frame.stop or 0,
-        sides,
-    )
+    if frame.is_of_values:
+        lines = [word, word + 1] if frame.unit == "range_of_wide" else [word]
+        frames = value_frames(np.array([rows.word(line)[values] for line in lines]), own, functions)
+    else:
+        words = np.ascontiguousarray(rows.word(word)[values])
+        frames = range_frames(words, _spans(begins), frame.start or 0, frame.stop or 0, sides)
     # A frame is given by places among values; the one behind the last is behind it in its group.
     if values.shape[0]:
         shift = values - np.arange(values.shape[0])
@@ -242,8 +242,7 @@ def _answer(part: WindowPart, rows: Copies, frames: Int64s) -> Int64s:
     if part.kind in ("lag", "first_value", "last_value", "nth_value"):
         return _picked(part, rows, frames, (there, values))
     if part.kind in ("min", "max"):
-        extremes = wide_extremes if part.is_wide else frame_extremes
-        return extremes(np.ascontiguousarray(values), there, frames, 1 if part.kind == "min" else -1)
+        return _extremes(part, np.ascontiguousarray(values), there, frames)
     if part.of is not None:
         return _of_decimals(part, values, there, frames)
     if part.is_float:
@@ -256,6 +255,19 @@ def _answer(part: WindowPart, rows: Copies, frames: Int64s) -> Int64s:
     else:
         answer = _whole_sum(part, values, there, frames)
     answer[1] *= answer[0]
+    return answer
+
+
+def _extremes(part: WindowPart, values: Int64s, there: Int64s, frames: Int64s) -> Int64s:
+    """Return the least or greatest values. Frames that go back, as those of months may, are few."""
+    extremes, sign = wide_extremes if part.is_wide else frame_extremes, 1 if part.kind == "min" else -1
+    onwards = np.maximum.accumulate(frames, axis=1)
+    answer = extremes(values, there, onwards, sign)
+    for row in np.flatnonzero((frames != onwards).any(axis=0)).tolist():
+        start, stop = frames[:, row].tolist()
+        whole = np.repeat(np.array([[0], [stop - start]]), stop - start, axis=1)
+        its = extremes(np.ascontiguousarray(values[..., start:stop]), there[start:stop], whole, sign)
+        answer[:, row] = its[:, 0] if stop > start else 0
     return answer
 
 

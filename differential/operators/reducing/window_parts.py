@@ -9,6 +9,8 @@ ranks, and the ends of frames that count by range or by groups.
     rows     that many rows further
     groups   that many groups of peers further; 0 is the whole group of the row itself
     range    with a value so much larger in the only column of the order (smaller, if it descends)
+    range_of_floats, range_of_months, range_of_wide   the same, where this is not so much more in one word:
+             bounds are the words of floats, numbers of months, or last digits of decimals of two words
 
 A row whose value in the order is null has a frame of the rows with null, where a range has bounds.
 """
@@ -22,6 +24,7 @@ from typing import Final, Literal
 import numpy as np
 
 from differential.columns.column_types import Bools, ColumnType, Int64s
+from differential.columns.float_words import words_to_floats
 from differential.errors import MultiplicityOverflowError
 from differential.kernels.sweeps.around import (
     AHEAD,
@@ -55,7 +58,7 @@ __all__ = [
     "two_ways",
 ]
 
-FrameUnit = Literal["rows", "groups", "range"]
+FrameUnit = Literal["rows", "groups", "range", "range_of_floats", "range_of_months", "range_of_wide"]
 WindowKind = Literal[
     "row_number",
     "rank",
@@ -114,12 +117,32 @@ class Frame:
         """True if every row sees its whole group."""
         return self.start is None and self.stop is None
 
+    def describe(self) -> str:
+        """Return it as a user would write it."""
+        bounds: list[object] = [self.start, self.stop]
+        if self.unit == "range_of_floats":
+            bounds = [
+                None if each is None else float(words_to_floats(np.array([each], np.int64))[0])
+                for each in (self.start, self.stop)
+            ]
+        elif self.unit == "range_of_months":
+            bounds = [f"dd.months({each})" if each else each for each in bounds]
+        unit = "range" if self.is_of_values else self.unit
+        return f"{unit}_between({bounds[0]}, {bounds[1]})"
+
+    @property
+    def is_of_values(self) -> bool:
+        """True for a range whose bounds are added to values, and not to their words."""
+        return self.unit in ("range_of_floats", "range_of_months", "range_of_wide")
+
 
 def is_read_backwards(kinds: Collection[str], frame: Frame) -> bool:
     """Return True for a window whose frames end with the group, but do not begin with it, if all of its
     functions can go from the last row back: their frames begin with the group then.
     """
-    if frame.start is None or frame.stop is not None or not set(kinds) <= _BACKWARDS | _EITHER_WAY:
+    if frame.start is None or frame.stop is not None or frame.is_of_values:
+        return False
+    if not set(kinds) <= _BACKWARDS | _EITHER_WAY:
         return False
     # What `first_value` picks may be any number of rows further, where a range begins behind the row.
     is_far = frame.unit == "range" and frame.start > 0 and "first_value" in kinds
@@ -128,7 +151,7 @@ def is_read_backwards(kinds: Collection[str], frame: Frame) -> bool:
 
 def two_ways(kinds: Sequence[str], frame: Frame) -> tuple[list[int], list[int]] | None:
     """Return which functions go forwards, and which backwards, if a window has both kinds; else None."""
-    if frame.start is None or frame.stop is not None:
+    if frame.start is None or frame.stop is not None or frame.is_of_values:
         return None
     back = [at for at, kind in enumerate(kinds) if kind in _BACKWARDS | _EITHER_WAY]
     on = [at for at, kind in enumerate(kinds) if kind not in _BACKWARDS | _EITHER_WAY]
@@ -183,6 +206,8 @@ class WindowFunctions:
     ordered   how many of these make the order
     by        of a range with bounds: the flag of the column of the order (or -1) and its word
     symbols   (word, 1 or -1): see `FirstRows`
+    is_down   the column of the order descends: its word has every bit flipped
+    per_day   of an order of times: how many of its units a day has
     """
 
     parts: tuple[WindowPart, ...]
@@ -192,6 +217,8 @@ class WindowFunctions:
     by: tuple[int, int] = (-1, -1)
     symbols: tuple[tuple[int, int], ...] = ()
     rank_of: Callable[[Int64s], Int64s] | None = None
+    is_down: bool = False
+    per_day: int = 1
 
     @property
     def words(self) -> int:
@@ -247,6 +274,8 @@ class WindowFunctions:
     def is_whole(self) -> bool:
         """True if each change is worked off by a pass over its group."""
         frame, kinds = self.frame, {part.kind for part in self.parts if part.kind in _OF_FRAMES}
+        if frame.is_of_values and kinds:
+            return True
         if frame.start is None and any(part.is_wide and part.kind in _OF_FRAMES for part in self.parts):
             return True
         if not kinds:

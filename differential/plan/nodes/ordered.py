@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Final, Self, cast, get_args
@@ -14,6 +15,7 @@ from ...columns.column_types import (
     list_type,
     string,
 )
+from ...columns.foreign.type_names import Kind
 from ...columns.schema import Column, Schema
 from ...columns.wide.digits import mean_of_decimals, sum_of_decimals
 from ...errors import ExpressionError, SchemaError
@@ -254,13 +256,19 @@ class OverWindow(Unary):
             if call.column in self.keys:
                 raise SchemaError(f"{where}: {call.column!r} is a key, the same in all rows of a group")
         frame = self.frame
+        if frame.is_of_values:
+            ordered = [self.source.schema[each.column].type for each in self.order]
+            kinds = _KINDS_OF_VALUES[frame.unit]
+            is_wide = frame.unit == "range_of_wide"
+            if len(ordered) != 1 or ordered[0].kind not in kinds or ordered[0].is_wide != is_wide:
+                raise SchemaError(f"{where}: needs an order by one column of {' or '.join(kinds)}")
         if frame.unit == "range" and (frame.start or frame.stop):
             types = [self.source.schema[each.column].type for each in self.order]
-            kinds = ("int", "decimal", "timestamp", "date")
-            if len(types) != 1 or types[0].kind not in kinds or types[0].is_wide:
+            exact = ("int", "decimal", "timestamp", "date")
+            if len(types) != 1 or types[0].kind not in exact or types[0].is_wide:
                 raise SchemaError(
-                    f"{where}: a range with bounds needs an order by one column of whole numbers, decimals "
-                    "of at most 18 digits, or times, to which the bounds are added"
+                    f"{where}: a range with bounds needs an order by one column of numbers, decimals of at "
+                    "most 18 digits, or times, to which the bounds are added"
                 )
         self.schema  # noqa: B018  # its types are checked with it
 
@@ -283,7 +291,7 @@ class OverWindow(Unary):
         if self.order:
             over.append(f"by=[{', '.join(each.describe() for each in self.order)}]")
         frame = self.frame
-        shown = "" if frame == Frame() else f".{frame.unit}_between({frame.start}, {frame.stop})"
+        shown = "" if frame == Frame() else f".{frame.describe()}"
         calls = ", ".join(each.describe() for each in self.calls)
         return f"over({', '.join(over)}){shown}: {calls}"
 
@@ -293,6 +301,12 @@ def _call_of(data: object) -> WindowCall:
         case [str(name), str(kind), (str() | None) as column, int(amount)] if kind in get_args(WindowKind):
             return WindowCall(name, cast("WindowKind", kind), column, amount)
     raise SchemaError(f"{data!r:.200} is no function of a window")
+
+
+_KINDS_OF_VALUES: Final[Mapping[str, tuple[Kind, ...]]] = {
+    "range_of_floats": ("float",), "range_of_months": ("date", "timestamp"), "range_of_wide": ("decimal",),
+}  # fmt: skip
+"""Which orders the units of frames are of whose bounds are added to values."""
 
 
 def _frame_of(unit: object, start: object, stop: object) -> Frame:

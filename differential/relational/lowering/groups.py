@@ -223,13 +223,7 @@ def windowed(lower: Lowers, relation: WindowOf, domain: Domain | None) -> Collec
     rows, places = _with_places(lower, rows, [*outer, *keys], texts)
     window = rows.over(*outer, *keys, by=_orderings(relation.order) or None)
     if relation.frame is not None:
-        frame = relation.frame
-        between = {
-            "rows": window.rows_between,
-            "range": window.range_between,
-            "groups": window.groups_between,
-        }
-        window = between[frame.unit](frame.start, frame.stop)
+        window = replace(window, frame=relation.frame)
     answers = {
         each.attribute.name: _window_function(places[each.attribute.name].placed if each in texts else each)
         for each in rest

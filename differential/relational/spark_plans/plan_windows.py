@@ -6,14 +6,14 @@ import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Final
+from typing import Final, cast
 
 from timely.user_code.call_site import CallSite
 
 from ...columns.column_types import ColumnType, floating, integer
 from ...errors import ExpressionError
 from ...expressions.expression import Expr, LiteralValue
-from ...expressions.orders import Length, in_units
+from ...expressions.orders import Length, Months, bounds_in_units, months
 from ...operators.reducing.window_parts import Frame
 from ..algebra.attributes import Attribute, AttributeNames
 from ..algebra.relations import Relation, SortKey, WindowAnswer, WindowOf
@@ -171,18 +171,16 @@ class PlanWindows:
         if spec.kind != "SpecifiedWindowFrame":
             return None
         order = by if spec.chosen("frameType") == "RangeFrame" else None
-        lower, upper = (
-            self._bound(each, scope, order, is_start=at == 0) for at, each in enumerate(spec.children)
-        )
+        lower, upper = (self._bound(each, scope, order) for each in spec.children)
         if spec.chosen("frameType") == "RowFrame" or (lower, upper) == (None, None):
-            return Frame("rows", lower, upper)
+            return Frame("rows", cast("int | None", lower), cast("int | None", upper))
         if (lower, upper) == (None, 0):
             return None
-        return Frame("range", lower, upper)
+        if order is None:
+            return Frame("range", cast("int | None", lower), cast("int | None", upper))
+        return Frame(*bounds_in_units(lower, upper, order))
 
-    def _bound(
-        self, node: SparkNode, scope: PlanScope, order: ColumnType | None, *, is_start: bool
-    ) -> int | None:
+    def _bound(self, node: SparkNode, scope: PlanScope, order: ColumnType | None) -> int | Length | None:
         if node.kind in ("UnboundedPreceding", "UnboundedFollowing"):
             return None
         if node.kind == "CurrentRow":
@@ -190,10 +188,12 @@ class PlanWindows:
         if order is None:
             return self._number(node, scope)
         length, zone = _length(node), self._readings.zone
-        is_long = isinstance(length, dt.timedelta) and abs(length) >= dt.timedelta(days=1)
+        is_long = isinstance(length, Months) or (
+            isinstance(length, dt.timedelta) and abs(length) >= dt.timedelta(days=1)
+        )
         if is_long and order.kind == "timestamp" and zone not in UTC_NAMES:
             raise ExpressionError(f"days have 24 hours here, and the session's zone is {zone}")
-        return in_units(length, order, is_start=is_start)
+        return length
 
 
 def _length(node: SparkNode) -> Length:
@@ -203,13 +203,17 @@ def _length(node: SparkNode) -> Length:
         return -_length(node.children[0])
     if node.kind == "Cast":  # of a number, to the type of the order
         length, scale = _length(node.children[0]), type_.rstrip(")").rpartition(",")[2]
-        if isinstance(length, dt.timedelta):
+        if not isinstance(length, Decimal):
+            return length
+        if type_ in ("float", "double"):
             return length
         if not scale.isdigit():
             return Decimal(int(length))
         return length.quantize(Decimal(1).scaleb(-int(scale)), ROUND_HALF_UP)
     is_interval = type_.startswith("interval ")
-    if node.kind == "Literal" and is_interval and "year" not in type_ and "month" not in type_:
+    if node.kind == "Literal" and is_interval and ("year" in type_ or "month" in type_):
+        return months(int(value))
+    if node.kind == "Literal" and is_interval:
         return dt.timedelta(microseconds=int(value))
     if node.kind != "Literal" or is_interval or not value.removeprefix("-").replace(".", "", 1).isdigit():
         raise ExpressionError("takes a number, or an interval of days and less, as the bound of a range")

@@ -464,6 +464,9 @@ def ranges_of_times_and_decimals(orders: DataFrame) -> DataFrame:
         F.expr(over.format("day", "40")).alias("by_number"), F.expr(over.format("price", "1")).alias("whole"),
         F.expr(over.format("price", "12.5")).alias("parts"),
         F.expr(over.format("at", "INTERVAL '1 02:30' DAY TO MINUTE")).alias("by_times"),
+        F.expr(over.format("day", "INTERVAL 1 MONTH")).alias("by_months"),
+        F.expr(over.format("at", "INTERVAL '1-1' YEAR TO MONTH")).alias("by_years"),
+        F.expr(over.format("rate", "0.25D")).alias("by_floats"),
     )  # fmt: skip
 
 

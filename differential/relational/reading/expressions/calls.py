@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from sqlglot import exp
 
@@ -13,7 +13,7 @@ from ....columns.column_types import ColumnType, floating, integer, list_type
 from ....columns.schema import Column, Schema
 from ....errors import ExpressionError
 from ....expressions.expression import Expr, LiteralValue, col, lit, when
-from ....expressions.orders import Length, in_units
+from ....expressions.orders import Length, bounds_in_units, months
 from ....operators.reducing.window_parts import Frame
 from ...algebra.attributes import Attribute
 from ...algebra.relations import AggregateCall, SortKey
@@ -37,7 +37,7 @@ __all__ = [
 
 _Read = Callable[[exp.Expression], Value]
 
-_RANGED: Final = ("int", "decimal", "timestamp", "date")
+_RANGED: Final = ("int", "decimal", "timestamp", "date", "float")
 """Types of orders to which the bounds of a range can be added."""
 
 AGGREGATES: Final[Mapping[type[exp.Expression], str]] = {
@@ -327,12 +327,16 @@ def frame_of(text: SqlText, spec: exp.Expression | None, order: Sequence[Value])
         current[0] and sides[1] == "preceding"
     ):
         raise text.error(spec, "the frame ends before it begins")
-    if unit == "rows":
-        return Frame("rows", start, end)
-    return Frame("range" if unit == "range" else "groups", start, end)
+    if by is not None:
+        try:
+            return Frame(*bounds_in_units(start, end, by))
+        except ExpressionError as error:
+            raise text.error(spec, str(error)) from None
+    first, last = cast("int | None", start), cast("int | None", end)  # of no order to which others are added
+    return Frame("range" if unit == "range" else "rows" if unit == "rows" else "groups", first, last)
 
 
-def _bound(text: SqlText, spec: exp.Expression, name: str, by: ColumnType | None) -> int | None:
+def _bound(text: SqlText, spec: exp.Expression, name: str, by: ColumnType | None) -> int | Length | None:
     bound, side = spec.args.get(name), str(spec.args.get(f"{name}_side") or "").lower()
     if isinstance(bound, str):
         if bound.upper() == "CURRENT ROW":
@@ -343,11 +347,13 @@ def _bound(text: SqlText, spec: exp.Expression, name: str, by: ColumnType | None
     length: Length | None = None
     if isinstance(bound, exp.Interval):
         interval = interval_of(text, bound)
-        if interval.months:
-            raise text.error(spec, f"{text.written(bound)}: months differ in length; write days")
+        if interval.months and (interval.micros or interval.months < 0):
+            raise text.error(spec, f"{text.written(bound)}: write months, or days and less, and not both")
         if not 0 <= interval.micros < 1 << 63:
             raise text.error(spec, f"{text.written(bound)} is negative, or longer than times are apart")
         length = sign * dt.timedelta(microseconds=interval.micros)
+        if interval.months:
+            length = months(sign * interval.months)
     elif isinstance(bound, exp.Literal) and not bound.args.get("is_string"):
         if by is None and str(bound.this).isdigit():
             return sign * int(bound.this)
@@ -358,22 +364,18 @@ def _bound(text: SqlText, spec: exp.Expression, name: str, by: ColumnType | None
             "the bounds of a frame are whole numbers, CURRENT ROW or UNBOUNDED; those of a RANGE over one "
             "column are numbers or intervals",
         )
-    try:
-        return in_units(length, by, is_start=name == "start")
-    except ExpressionError as error:
-        raise text.error(spec, str(error)) from None
+    return length
 
 
 def check_range(text: SqlText, node: exp.Expression, frame: Frame | None, order: Sequence[Value]) -> None:
     """Raise SqlError for a range with bounds over an order to which they cannot be added."""
-    if frame is None or frame.unit != "range" or not (frame.start or frame.stop):
+    if frame is None or frame.unit in ("rows", "groups") or not (frame.start or frame.stop):
         return
     types = [each.type for each in order]
-    if len(types) != 1 or types[0].kind not in _RANGED or types[0].is_wide:
+    if len(types) != 1 or types[0].kind not in _RANGED:
         raise text.error(
             node,
-            f"{text.written(node)}: RANGE with bounds needs ORDER BY one column of whole numbers, decimals "
-            "of at most 18 digits, or times",
+            f"{text.written(node)}: RANGE with bounds needs ORDER BY one column of numbers, or times",
         )
 
 

@@ -106,7 +106,10 @@ def test_answers_may_have_any_names() -> None:
         (lambda r: r.over("k").with_columns(n=5), "no function of a window"),
         (lambda r: r.over("k").with_columns(n=dd.min("s")), "takes numbers and times"),
         (lambda r: r.over("k").with_columns(n=dd.sum("s")), "takes numbers"),
-        (lambda r: r.over("k", by="s").range_between(-1, 0).with_columns(n=dd.count()), "whole numbers"),
+        (
+            lambda r: r.over("k", by="s").range_between(-1, 0).with_columns(n=dd.count()),
+            "one column of numbers",
+        ),
         (lambda r: r.over("k", by="s").with_columns(n=dd.lag(5)), r"dd.lag\(5\) takes a column"),
         (lambda r: r.over("k", by="a").with_columns(n=dd.count()), "no order"),
         (lambda r: r.over("k").with_columns(n=dd.ntile(0)), "from 1 on, not 0"),
