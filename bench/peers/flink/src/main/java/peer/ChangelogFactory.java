@@ -109,7 +109,7 @@ public final class ChangelogFactory implements DynamicTableSourceFactory, Dynami
   private static final class TableSink implements DynamicTableSink {
     @Override
     public ChangelogMode getChangelogMode(ChangelogMode requested) {
-      return requested;
+      return ChangelogMode.all(); // with what a row was before: without a key nothing else says which row goes
     }
 
     @Override

@@ -13,9 +13,11 @@ import org.apache.flink.configuration.PipelineOptions;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.table.api.DataTypes;
+import org.apache.flink.table.api.ExplainDetail;
 import org.apache.flink.table.api.Schema;
 import org.apache.flink.table.api.Table;
 import org.apache.flink.table.api.TableDescriptor;
+import org.apache.flink.table.api.TablePipeline;
 import org.apache.flink.table.api.TableResult;
 import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
 import org.apache.flink.table.catalog.Column;
@@ -94,7 +96,10 @@ public final class Main {
       answers[sink] = new Answer(spec, types);
     }
     tables.createTemporaryTable("answer", TableDescriptor.forConnector("changelog").schema(schema.build()).build());
-    return measured(query.executeInsert("answer"), idle, query.explain());
+    TablePipeline pipeline = query.insertInto("answer");
+    String plan = pipeline.explain(ExplainDetail.CHANGELOG_MODE);
+    Files.writeString(folder.resolve("plan.txt"), plan);
+    return measured(pipeline.execute(), idle, plan);
   }
 
   private static Map<String, Object> measured(TableResult job, double idle, String plan) throws Exception {

@@ -1,0 +1,87 @@
+"""The 22 queries of TPC-H while 50 lines of orders go and 50 others come in each change.
+
+The texts and tables are those of `tests/sql/tpch`: money is whole cents. Larger tables are copies of the same
+rows with other keys.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlglot
+from sql.tpch.of_orders import OF_ORDERS
+from sql.tpch.of_parts import OF_PARTS
+from sql.tpch.tables import SCHEMAS, load
+from sqlglot import exp
+
+from bench.sql.stream import Epoch, Query, Stream, StreamTable
+
+__all__ = ["queries", "streamed"]
+
+_KEYS = {
+    "supplier": ("s_suppkey",),
+    "customer": ("c_custkey",),
+    "part": ("p_partkey",),
+    "partsupp": ("ps_partkey", "ps_suppkey"),
+    "orders": ("o_orderkey", "o_custkey"),
+    "lineitem": ("l_orderkey", "l_partkey", "l_suppkey"),
+}
+"""Columns that are other numbers in a copy."""
+_KEY_STEP = 10_000_000
+_STEP = 50
+"""So many lines go in a change, and so many come."""
+
+
+def streamed(folder: Path, changes: int, copies: int = 1, part: int | None = None) -> Stream:
+    """The tables of a folder, each so many times, or the first `part` rows of orders and lines alone."""
+    tables = {name: load(folder, name) for name in SCHEMAS}
+    if part is not None:
+        tables |= {name: tables[name].slice(0, part) for name in ("orders", "lineitem")}
+    streams = {}
+    for name, table in tables.items():
+        keys = _KEYS.get(name)
+        if keys is None:
+            rows = table
+        else:
+            rows = pa.concat_tables(_copy(table, keys, number) for number in range(copies))
+        streams[name] = StreamTable(rows, _epochs(rows.num_rows, changes, changing=name == "lineitem"))
+    return Stream(streams, range(1, changes + 2))
+
+
+def _copy(table: pa.Table, keys: tuple[str, ...], number: int) -> pa.Table:
+    for key in keys if number else ():
+        moved = pc.add(table.column(key), number * _KEY_STEP)
+        table = table.set_column(table.schema.get_field_index(key), table.schema.field(key), moved)
+    return table
+
+
+def _epochs(rows: int, changes: int, changing: bool) -> list[Epoch]:
+    nothing = Epoch(slice(0, 0), slice(0, 0))
+    if not changing:
+        return [Epoch(slice(0, 0), slice(0, rows)), *[nothing] * changes]
+    loaded = rows - changes * _STEP
+    changed = [
+        Epoch(slice(begin, begin + _STEP), slice(loaded + begin, loaded + begin + _STEP))
+        for begin in range(0, changes * _STEP, _STEP)
+    ]
+    return [Epoch(slice(0, 0), slice(0, loaded)), *changed]
+
+
+def _says(reads: tuple[str, ...]) -> str:
+    return "" if "lineitem" in reads else "(reads no lines: nothing changes)"
+
+
+def queries() -> list[Query]:
+    """The 22 queries, by their numbers."""
+    made = []
+    for function in (*OF_ORDERS, *OF_PARTS):
+        text = inspect.getdoc(function) or ""
+        reads = tuple(name for name in SCHEMAS if re.search(rf"\b{name}\b", text))
+        columns = len(sqlglot.parse_one(text, read="spark", into=exp.Select).selects)
+        named = f"SELECT * FROM ({text}) AS t ({', '.join(f'c{place}' for place in range(columns))})"
+        made.append(Query(function.__name__, _says(reads), reads, named))
+    return sorted(made, key=lambda query: int(query.name[1:]))
