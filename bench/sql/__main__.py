@@ -38,9 +38,10 @@ _WARM_UP_EVENTS, _WARM_UP_CHANGES = 20_000, 20
 _OTHERS = ("Flink", "Spark")
 
 
-def run_round(
-    one: Round, query: Query, stream: Stream, warm: Stream, others: Sequence[str], note: Callable[[str], None]
-) -> None:
+def run_round(  # what a round has
+    one: Round, query: Query, stream: Stream, warm: Stream, others: Sequence[str],
+    note: Callable[[str], None], limit: float = 300.0,
+) -> None:  # fmt: skip
     """Run a query in all engines; figures, refusals and wrong answers are noted in `one`."""
 
     def checked(name: str, figures: Figures, rows: Rows) -> None:
@@ -62,7 +63,7 @@ def run_round(
     elif "Flink" in others:
         note(f"{query.name} on {one.workers}: Flink")
         try:
-            followed = by_flink(query, stream, warm, one.workers, wanted)
+            followed = by_flink(query, stream, warm, one.workers, wanted, limit)
             checked("Flink", _figures(followed), followed.rows)
         except java.FlinkError as error:
             one.refused["Flink"] = str(error)
@@ -126,7 +127,8 @@ def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> list[R
     if unknown:
         parser.error(f"there is no query {', '.join(unknown)}; there are {', '.join(known)}")
     others = _built([name for name in _OTHERS if name not in options.without], note)
-    rounds = []
+    rounds: list[Round] = []
+    refused: dict[str, str] = {}
     for workers in options.workers:
         for _ in range(options.runs):
             for name in options.query or known:
@@ -135,10 +137,15 @@ def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> list[R
                     options.suite, name, query.says, workers, stream.loaded(query), changed,
                     f"{datetime.now(UTC):%Y-%m-%d}", versions(),
                 )  # fmt: skip
+                # What Flink has refused, or not ended in time, it would again.
+                able = [each for each in others if each != "Flink" or name not in refused]
+                one.refused |= {"Flink": refused[name]} if name in refused else {}
                 try:
-                    run_round(one, query, stream, warm, others, note)
+                    run_round(one, query, stream, warm, able, note, options.limit)
                 except timely.TimelyError as error:
                     one.wrong["ours"] = str(error).splitlines()[0]
+                if "Flink" in one.refused:
+                    refused[name] = one.refused["Flink"]
                 rounds.append(one)
                 if options.keep is not None:
                     keep(one, options.keep)
@@ -160,6 +167,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--copies", type=int, default=1, help="of the tables of tpch")
     parser.add_argument("--part", type=int, help="so many orders and lines alone")
     parser.add_argument("--without", nargs="+", default=[], choices=_OTHERS, help="engines to leave out")
+    parser.add_argument(
+        "--limit", type=float, default=300.0, metavar="SECONDS", help="of a run of Flink; default: 300"
+    )
     parser.add_argument("--keep", type=Path, metavar="FILE", help="add each round to this file of JSON lines")
     parser.add_argument(
         "--from",

@@ -90,15 +90,17 @@ def _epoch(
     return time.perf_counter() - begin
 
 
-def by_flink(query: Query, stream: Stream, warm: Stream, workers: int, like: Rows) -> Followed:
-    """The same in Flink SQL; `like` is an answer with the kinds of values that this one has."""
+def by_flink(  # what a run has
+    query: Query, stream: Stream, warm: Stream, workers: int, like: Rows, limit: float
+) -> Followed:
+    """The same in Flink SQL, within `limit` seconds; `like` is an answer with values of the same kinds."""
     with tempfile.TemporaryDirectory(prefix="flink-") as folder:
         first, own = Path(folder, "first"), Path(folder, "own")
         for path, rows in ((first, warm), (own, stream)):
             path.mkdir()
             tables = {name: _for_flink(table) for name, table in rows.of(query).items()}
             java.write(path, tables, query.flink or query.text, rows.watermarks, workers)
-        figures = java.run(first, own)
+        figures = java.run(first, own, limit=limit)
         rows_found = rows_of_text(own / "answer.tsv", like)
     changes = cast("list[float]", figures["change_ms_all"])
     return Followed(cast(float, figures["load_seconds"]), changes, rows_found)

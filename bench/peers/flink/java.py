@@ -123,7 +123,10 @@ def run(*folders: Path, limit: float | None = None) -> dict[str, object]:
     opened = [word for package in _OPENED for word in ("--add-opens", f"java.base/{package}=ALL-UNNAMED")]
     path = f"{FOLDER / 'target/flinkpeer-1.jar'}:{FOLDER / 'target/dependency'}/*"
     command = [java, _HEAP, "-Xms64m", *opened, "-cp", path, "peer.Main", *map(str, folders)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
+    except subprocess.TimeoutExpired:
+        raise FlinkError(f"it has not ended within {limit:,.0f} s") from None
     lines = done.stdout.splitlines()
     if done.returncode != 0 or not lines:
         said = [line for line in done.stderr.splitlines() if line.startswith("flinkpeer: ")]

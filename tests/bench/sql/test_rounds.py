@@ -75,6 +75,23 @@ def test_an_engine_that_is_not_built_is_left_out_with_a_line_that_says_how(
     assert "## nexmark, one worker" in path.read_text()
 
 
+def test_what_flink_has_refused_is_not_tried_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tried: list[int] = []
+
+    def refuses(*given: object) -> None:
+        tried.append(len(given))
+        raise java.FlinkError("it has not ended within 300 s")
+
+    monkeypatch.setattr(command, "by_flink", refuses)
+    monkeypatch.setattr(java, "is_built", lambda: True)
+    small = ["nexmark", "q3", "--workers", "1", "--events", "2000", "--changes", "2", "--each", "50"]
+    path = tmp_path / "nexmark.md"
+    with pytest.raises(SystemExit):
+        command.main([*small, "--runs", "2", "--without", "Spark", "--write", str(path)])
+    assert len(tried) == 1
+    assert "- q3 is not taken by Flink: it has not ended within 300 s." in path.read_text()
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

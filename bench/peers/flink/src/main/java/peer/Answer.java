@@ -6,6 +6,8 @@ import java.util.List;
 import java.util.Map;
 import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.data.TimestampData;
+import org.apache.flink.table.data.binary.BinaryRowData;
+import org.apache.flink.table.runtime.typeutils.RowDataSerializer;
 import org.apache.flink.table.types.logical.LogicalType;
 import org.apache.flink.types.RowKind;
 
@@ -14,7 +16,8 @@ final class Answer {
   private final int[] checked;
   private final String special;
   private final RowData.FieldGetter[] getters;
-  private final List<Object[]> rows = new ArrayList<>();
+  private final RowDataSerializer serializer;
+  private final List<BinaryRowData> rows = new ArrayList<>();
   /** n, special, sum and hash: after the load, and now. */
   long[] load;
   long[] now = new long[4];
@@ -22,6 +25,7 @@ final class Answer {
   Answer(Spec spec, List<LogicalType> types) {
     checked = spec.checked;
     special = spec.special;
+    serializer = new RowDataSerializer(types.toArray(LogicalType[]::new));
     getters = new RowData.FieldGetter[types.size()];
     for (int place = 0; place < getters.length; place++) {
       getters[place] = RowData.createFieldGetter(types.get(place), place);
@@ -29,32 +33,19 @@ final class Answer {
   }
 
   void add(RowData row) {
-    boolean isThere = row.getRowKind() == RowKind.INSERT || row.getRowKind() == RowKind.UPDATE_AFTER;
     if (checked == null) {
-      keep(row, isThere);
+      rows.add(serializer.toBinaryRow(row).copy()); // in memory of its own, with its kind
       return;
     }
     long a = row.getLong(checked[0]);
     long b = row.getLong(checked[1]);
-    long diff = isThere ? 1 : -1;
+    long diff = isThere(row) ? 1 : -1;
     now[0] += diff;
     if ((special.equals("equal") && a == b) || (special.equals("one") && b == 1)) {
       now[1] += diff;
     }
     now[2] += diff * row.getLong(checked[2]);
     now[3] += diff * mix(a, b & 0xffffffffL);
-  }
-
-  /** The values are copied: a text is in memory that Flink uses again. */
-  private void keep(RowData row, boolean isThere) {
-    Object[] values = new Object[getters.length + 1];
-    for (int place = 0; place < getters.length; place++) {
-      Object value = getters[place].getFieldOrNull(row);
-      boolean isTime = value instanceof TimestampData;
-      values[place] = value == null ? null : isTime ? ((TimestampData) value).getMillisecond() : value.toString();
-    }
-    values[getters.length] = isThere;
-    rows.add(values);
   }
 
   void loaded() {
@@ -64,14 +55,21 @@ final class Answer {
   }
 
   /** Add this sink's rows to how often each is there, as one line each. */
-  void accumulate(Map<String, Long> counts) {
-    for (Object[] values : rows) {
+  private void accumulate(Map<String, Long> counts) {
+    for (BinaryRowData row : rows) {
       StringBuilder line = new StringBuilder();
       for (int place = 0; place < getters.length; place++) {
-        line.append(place > 0 ? "\t" : "").append(values[place] == null ? "\\N" : values[place]);
+        Object value = getters[place].getFieldOrNull(row);
+        boolean isTime = value instanceof TimestampData;
+        Object shown = value == null ? "\\N" : isTime ? ((TimestampData) value).getMillisecond() : value;
+        line.append(place > 0 ? "\t" : "").append(shown);
       }
-      counts.merge(line.toString(), (Boolean) values[getters.length] ? 1L : -1L, Long::sum);
+      counts.merge(line.toString(), isThere(row) ? 1L : -1L, Long::sum);
     }
+  }
+
+  private static boolean isThere(RowData row) {
+    return row.getRowKind() == RowKind.INSERT || row.getRowKind() == RowKind.UPDATE_AFTER;
   }
 
   static Map<String, Long> accumulated(Answer[] answers) {
@@ -81,10 +79,6 @@ final class Answer {
     }
     counts.values().removeIf(count -> count == 0);
     return counts;
-  }
-
-  int changes() {
-    return rows.size();
   }
 
   private static long mix(long a, long b) {
