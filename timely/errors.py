@@ -102,9 +102,9 @@ class RequestError(MisuseError):
 
 
 class RefusedError(PeerError):
-    """The workers and this client cannot prove their identities to each other: one side has no key, or
-    another cluster's, or the client's key is not on the list (any more). The message says which, and what to
-    do.
+    """The workers and this client do not talk to each other: they are of two releases, or cannot prove their
+    identities, since one side has no key, or another cluster's, or the client's key is not on the list (any
+    more). The message says which, and what to do.
     """
 
 

@@ -59,8 +59,17 @@ def await_last_fold(store: Store, goes_on: Callable[[], bool]) -> None:
 def fold_last(store: Store, goes_on: Callable[[], bool]) -> None:
     """Do as `await_last_fold`, for a minute at most; if the store fails, write that into the log."""
     until = time.monotonic() + _LAST_SECONDS
+
+    def is_in_time() -> bool:
+        if time.monotonic() < until:
+            return True
+        _log.warning(
+            "the fold at the end was given up after %g s: stored answers are as before", _LAST_SECONDS
+        )
+        return False
+
     try:
-        await_last_fold(store, lambda: goes_on() and time.monotonic() < until)
+        await_last_fold(store, lambda: goes_on() and is_in_time())
     except (OSError, TimelyError) as error:
         _log.warning("the answers of stored outputs were not stored at the end: %s", error)
 

@@ -31,7 +31,15 @@ from zlib import crc32
 import msgpack
 import pyarrow as pa
 
-from ...errors import MisuseError, PeerError, RequestError, TimelyError, class_names, revive
+from ...errors import (
+    MisuseError,
+    PeerError,
+    RefusedError,
+    RequestError,
+    TimelyError,
+    class_names,
+    revive,
+)
 from ...failure import full_text_of
 from ...limits import (
     FRAME_BYTES_MAX,
@@ -245,7 +253,8 @@ _MESSAGE_CHARS_MAX = 65_536
 
 
 def decode_reply(frames: Sequence[memoryview], head: Head | None = None) -> Reply | TimelyError:
-    """Return a worker's reply, or the error that it reports; `PeerError` for frames that are neither.
+    """Return a worker's reply, or the error that it reports. Raise `RefusedError` for an answer of another
+    release, which no repetition mends, and `PeerError` for frames that are neither.
 
     A caller that has read the first frame already passes it as `head`.
     """
@@ -254,7 +263,7 @@ def decode_reply(frames: Sequence[memoryview], head: Head | None = None) -> Repl
     except RequestError as error:
         raise PeerError(f"a worker's answer cannot be read: {error}") from error
     if version != PROTOCOL_VERSION:
-        raise PeerError(
+        raise RefusedError(
             f"the worker speaks protocol version {shown(version)}, this client {PROTOCOL_VERSION}: use "
             "the same release"
         )

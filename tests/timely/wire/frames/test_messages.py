@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from timely import InputClosedError, PeerError, RequestError, TimelyError
+from timely import InputClosedError, PeerError, RefusedError, RequestError, TimelyError
 from timely.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX, NAME_CHARS_MAX, NESTING_LEVELS_MAX
 from timely.wire.frames.messages import (
     decode_reply,
@@ -166,6 +166,12 @@ def test_refusing_another_version_and_an_unknown_name() -> None:
         match="there is no request 'destroy': there are decide, deliver, describe, drop, hello",
     ):
         decode_request([memoryview(msgpack.packb([PROTOCOL_VERSION, 1, "destroy", {}]))])
+
+
+def test_refusing_the_answer_of_another_release_for_good() -> None:
+    frames = views([msgpack.packb([PROTOCOL_VERSION + 1, 1, "ok", {"later": True}])])
+    with pytest.raises(RefusedError, match=f"version {PROTOCOL_VERSION + 1}, this client {PROTOCOL_VERSION}"):
+        decode_reply(frames)
 
 
 def test_refusing_a_request_that_was_made_for_another_incarnation() -> None:
