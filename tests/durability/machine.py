@@ -38,6 +38,7 @@ from timely.user_code.trust import trust
 from timely.wire.batch import Frame, bytes_of
 from timely.worker import process as process_module
 from timely.worker.durability import beginning as beginning_module
+from timely.worker.durability import replies as replies_module
 from timely.worker.process import WorkerProcess
 from timely.worker.server import Server
 from timely.worker.settings import WorkerSettings
@@ -485,6 +486,7 @@ def simulated(machine: Machine) -> Iterator[Machine]:
         patch.setattr(process_module, "WorkerMesh", lambda index, listen, *_: _Mesh(machine, index, listen))
         patch.setattr(process_module, "ServerSocket", lambda address, *_: _ServerSocket(machine, address))
         patch.setattr(process_module, "time", clock)
+        patch.setattr(replies_module, "time", clock)
         patch.setattr(process_module, "socket", SimpleNamespace(socketpair=socket_pair))
         patch.setattr(process_module, "Server", partial(Server, clock=clock.monotonic))
         patch.setattr(f"{__name__}.WorkerProcess", Process)
