@@ -94,6 +94,27 @@ def test_callbacks_hear_of_an_epoch_when_all_sinks_have_committed_it() -> None:
     assert spent == [{"starting", *parts}, parts, {"Spark, to write snapshots", *parts}]
 
 
+def test_an_epoch_is_forgotten_once_all_sinks_have_committed_it() -> None:
+    """Without callbacks, which come behind the commit anyway."""
+    quick, slow = Listed(committed=9), Listed()
+    with timely.connect(embedded=True) as cluster:
+        flow, answers = answers_of(cluster, OneOutput("rows", form(), [quick, slow]))  # type: ignore[list-item]
+
+        def kept() -> int | None:
+            request = Progress(flow.index, "rows", keep_from=0, extent=True)
+            return hold_everywhere(flow._workers, request).kept
+
+        for epoch in range(3):
+            flow.input("rows").insert([(epoch,)])
+            answers.seal(epoch, None, EpochSize(1, 0), ())
+            assert kept() == 0, "a job that is started again reads it once more"
+        slow.committed = 2
+        answers.forget_committed()
+        assert kept() == 2
+        answers.finish()
+        assert kept() == 3
+
+
 def test_an_epoch_is_forgotten_once_all_sinks_have_committed_it_and_callbacks_have_had_it() -> None:
     quick, slow = Listed(committed=9), Listed()
     calls: list[int] = []
