@@ -248,8 +248,9 @@ def test_forgotten_is_what_is_neither_in_use_nor_pinned_nor_noted(
     words = table.intern(given_values).tolist()
     chosen = st.lists(st.sampled_from(words), max_size=4) if words else st.just([])
     used, pinned, told = (data.draw(chosen) for _ in range(3))
-    table.delta_for(1, np.array(words, np.int64))
-    table.on_sent(1)
+    for peer in (1, -2):  # a worker, and the segment of a log
+        table.delta_for(peer, np.array(words, np.int64))
+        table.on_sent(peer)
     for word in pinned:
         table.pin(word)
     table.begin()
@@ -263,7 +264,9 @@ def test_forgotten_is_what_is_neither_in_use_nor_pinned_nor_noted(
     assert table._values.keys() == rest
     again = table.intern(given_values)
     assert again.tolist() == words and table.lookup(again) == given_values
-    assert set(table.delta_for(1, again).words) == set(words) - rest, "what is known there is not said again"
+    for peer in (1, -2):
+        said = set(table.delta_for(peer, again).words)
+        assert said == set(words) - rest, "what is known there is not said again"
 
 
 def test_forgotten_belief_of_a_peer_makes_what_it_needs_be_told_again() -> None:
