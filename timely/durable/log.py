@@ -417,6 +417,7 @@ class Log:
                 dozes = dozes + 1 if position == self.position else 0
             else:
                 self._is_idle = True
+                self._is_hurried = False  # it was for records that are written by now
                 self._work.wait()
                 dozes = 0
 

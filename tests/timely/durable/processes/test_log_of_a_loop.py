@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from threading import Event, Thread, current_thread
+from time import monotonic
 
 import pytest
 from begun_logs import SECONDS, Logs, check_told, next_reads
@@ -41,6 +42,32 @@ def test_loop_that_flushes_has_one_sync_for_a_turn(store: SimulatedStore, by_loo
     assert news.wait(SECONDS) and log.told == 4 and not log.is_to_flush
     assert syncs == [log._thread]
     check_told(log, store.disk, 3)
+
+
+def test_loop_that_hurries_a_log_in_vain_is_heard_later(store: SimulatedStore, by_loop: Logs) -> None:
+    log = by_loop.begin(store)
+    reached, opened = Event(), Event()
+
+    def before(what: str, path: str) -> None:
+        if what == "sync":
+            reached.set()
+            assert opened.wait(SECONDS)
+
+    store.before = before
+    log.add(["rows", 0])
+    log.flush()
+    assert reached.wait(SECONDS)
+    log.flush()  # the thread has all there is
+    opened.set()
+    log.wait(log.position, SECONDS)
+    deadline = monotonic() + SECONDS
+    while not log._is_idle:
+        assert monotonic() < deadline
+    log.add(["rows", 1])
+    assert log.is_to_flush
+    log.flush()
+    while log.told < 3:
+        assert monotonic() < deadline
 
 
 def test_loop_without_syncs_writes_and_looks_itself(store: SimulatedStore, by_loop: Logs) -> None:
