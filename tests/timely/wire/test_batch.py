@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 import pytest
 
 from progress.errors import InternalError, MisuseError, PeerError
-from timely.wire.batch import Frame, Records, absorb, decode, register
+from timely.wire.batch import Frame, Records, absorb, decode, frames_of, register
 
 
 def views(frames: list[Frame]) -> list[memoryview]:
@@ -83,6 +83,15 @@ def test_kinds_that_nobody_registered_are_an_error_of_the_peer() -> None:
         decode(65_000, [], 1)
     with pytest.raises(PeerError, match="worker 1 sent a message with batch kind 65000"):
         absorb(65_000, [], 1)
+
+
+def test_kinds_are_those_of_a_class_that_is_defined_anew() -> None:
+    """As a cell of a notebook does: peers have the class by its name. Another class is refused."""
+    again = type("Records", (Records,), {})
+    assert list(frames_of(again([1]), 1)) == list(Records([1]).to_frames(1))
+    other = type("Others", (Records,), {})
+    with pytest.raises(MisuseError, match="a Others is sent to another worker, and no worker could read it"):
+        frames_of(other([1]), 1)
 
 
 def test_kinds_cannot_be_taken_twice() -> None:
