@@ -68,7 +68,8 @@ class Kind:
 
     def some_of(self, scenario: Explorable, most: int) -> Explored:
         """Go through the nearest states of a large scenario, so many at most."""
-        return self.explorer(scenario, enough=most, states_max=most + 100, **self.way).run()
+        orderly, whole = self.way.get("orderly", False), self.way.get("whole", False)
+        return self.explorer(scenario, orderly, most + 100, whole=whole, enough=most).run()
 
 
 def records_in(*names: str) -> Callable[[Sequence[Instance]], object]:
