@@ -192,6 +192,11 @@ class History:
         ):
             last = stop - 1 if call.last is None else min(call.last, stop - 1)
             fits = [e for e in range(call.first, last + 1) if _holds(left, call.at(e))]
+            if not fits and call.rows[0][1] > 0:
+                # A seal that did not wait for the disk was lost: what removes rows is in the same epoch.
+                fits = [
+                    e for e in range(call.first, last + 1) if _holds(left, _left_by(calls, call.at(e), e))
+                ]
             if call.epochs:
                 fits = [0] if _holds(left, call.at(0)) else []
             if (
@@ -258,6 +263,22 @@ def _values(placed: Iterable[tuple[Call, int]]) -> Changes:
         if found := Counter({row: n for row, n in changed.items() if n}):
             changes[epoch] = found
     return changes
+
+
+def _left_by(calls: Sequence[Call], changes: Changes, epoch: int) -> Changes:
+    """Return changes without the rows that some call may have removed in the same epoch. Where that call is
+    found elsewhere, the judge finds that these rows are missing.
+    """
+    removed = {
+        row
+        for call in calls
+        if call.rows[0][1] < 0 and call.first <= epoch and (call.last is None or epoch <= call.last)
+        for row in call.at(epoch).get(epoch, ())
+    }
+    return {
+        at: Counter({row: n for row, n in rows.items() if at != epoch or row not in removed})
+        for at, rows in changes.items()
+    }
 
 
 def _holds(left: Mapping[int, Counter[Row]], changes: Changes) -> bool:
