@@ -429,7 +429,7 @@ class LookupMachine(Machine):
             self._source.set_hold(_NO_TIMES)
             return
         if self._span is not None:
-            # Updates from before a span stay before it: its first rows may be of a later epoch than its first.
+            # Updates from before a span stay before it, also if its first rows are of a later epoch.
             first.append(self._span[0] if self._is_in_span else self._span[1])
         epoch = max((min(first) >> self.epoch) - 1, 0)
         self._source.set_hold(np.array([epoch << self.epoch], np.int64))
