@@ -75,7 +75,7 @@ _SMALL_BYTES_MAX: Final = 64 << 10
 """If more bytes than these are queued, the thread does not doze: callers go on with their work meanwhile."""
 
 WrittenBy: TypeAlias = Literal["thread", "callers", "loop"]
-"""The writer of small records: see `Log`."""
+"""Which thread writes small records: see `Log`."""
 
 _Entry = tuple[list[Frame], int, bool]
 """A queued record: its body, the bytes of that, and whether it is the first of a segment."""
