@@ -47,7 +47,7 @@ def test_long_form_says_which_programs_failed(
     monkeypatch.setattr(long_form, "run", _refuse_odd)
     assert long_form.main() == 1
     said = capsys.readouterr().out
-    assert "./scripts/crashes 1 --seed 23 (versioned_values) failed" in said and "an odd seed" in said
+    assert "./scripts/crashes 1 --seed 23 (versioned) failed" in said and "an odd seed" in said
     assert "3 programs ran, 2 failed" in said
 
 

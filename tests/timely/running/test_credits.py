@@ -61,6 +61,23 @@ def send(count: Credits, peer: int, size: int = 60) -> None:
         count.mark(peer)
 
 
+def test_counted_limits_are_the_last_sizes_at_which_nothing_changes() -> None:
+    count, _ = credits_of(2)
+    gate = count.gate
+    states = []
+    for size in (FEW, 1, FEW - 1, 1):  # the limit, above it, twice the limit, above that
+        count.unmarked[1] += size
+        count.mark(1)
+        states.append((gate.is_open, gate.has_credit))
+    assert states == [(True, True), (False, True), (False, True), (False, False)]
+    states.clear()
+    for unreceived in (FEW + 1, FEW, FEW // 2 + 1, FEW // 2):
+        count._marks[1].appendleft(count._unreceived[1] - unreceived)
+        count.on_news(1, CreditNews.RECEIVED)
+        states.append((gate.is_open, gate.has_credit))
+    assert states == [(False, False), (False, True), (False, True), (True, True)]
+
+
 def test_counted_up_to_each_mark_that_is_answered() -> None:
     count, wire = credits_of(2)
     gate = count.gate
