@@ -115,6 +115,8 @@ class Program:
         self.machine.baton.wait_until(lambda: all(one.turn.is_over for one in self.strangers), 100.0)
         for cluster in self.machine.clusters[:-1]:
             self.machine.end(cluster)
+        for each in self.running.values():
+            self._until_done(partial(self._look_at_inputs, each))
         opened = [each.first_open(name) for each in self.running.values() for name in each.kind.inputs]
         stop = max(opened) + 3
         for each in self.running.values():
@@ -504,6 +506,12 @@ class Program:
                 opened = into.advance_to(into.epoch + self.random.randrange(3))
                 each.apart[name] = max(opened - 1, each.apart.get(name, -1))
             self._note_posted(each)
+
+    def _look_at_inputs(self, each: Running) -> None:
+        """Note where inputs are that were sealed by themselves: calls in doubt may have done so, too."""
+        for name in each.kind.inputs if each.kind.seals_apart else ():
+            with suppress(InputClosedError):
+                each.apart[name] = each.flow.input(name).advance_to(0) - 1
 
     def _settle(self, each: Running) -> None:
         each.flow.settle()
