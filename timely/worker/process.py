@@ -375,9 +375,8 @@ class WorkerProcess:
         return self._is_ending or self._server.is_stopping
 
     def _wait(self, seconds: float) -> None:
-        if self._waiting:
-            until = min(later.deadline for _, _, later in self._waiting)
-            seconds = min(seconds, max(0.0, min(until, self._outbox.held_until) - time.monotonic()))
+        until = min([self._outbox.held_until, *[later.deadline for _, _, later in self._waiting]])
+        seconds = min(seconds, max(0.0, until - time.monotonic()))
         if self._replies is not None:
             seconds = self._replies.within(seconds)
         self._mesh.wait(self._alarm_clock.within(seconds) if self._worker.acting.has_alarms else seconds)
