@@ -16,7 +16,8 @@ from timely.user_code.call_site import at_site
 
 from ....columns.column_types import boolean, integer
 from ....errors import ExpressionError, SchemaError, SqlError
-from ....expressions.calls.catalogued import bround
+from ....expressions.calls.catalogued import bround, unix_seconds
+from ....expressions.calls.composed import timestamp_seconds
 from ....expressions.expression import Expr, LiteralValue, lit, when
 from ...algebra.attributes import AttributeNames
 from ..texts import SqlText, children_of
@@ -253,9 +254,23 @@ def _cast(reader: Expressions, node: exp.Expression, stage: Stage) -> Value:
         return as_type(value, type_)
     if value.is_untyped:
         return as_type(value, type_)
+    if {value.type.kind, type_.kind} == {"timestamp", "int"}:
+        return _seconds(reader, node, value)
     if type_.kind == "int" and reader.text.dialect != "spark" and value.type.kind in ("float", "decimal"):
         value = computed(lambda expr: bround(expr) if value.type.kind == "float" else expr.round(0), value)
     return computed(lambda expr: expr.try_cast(type_) if tries else expr.cast(type_), value)
+
+
+def _seconds(reader: Expressions, node: exp.Expression, value: Value) -> Value:
+    """Return a time as its seconds since 1970, or such seconds as a time: our own cast has microseconds."""
+    if reader.text.dialect != "spark":
+        written, dialect = reader.text.written(node), reader.text.dialect
+        raise reader.text.error(
+            node,
+            f"{written}: a time is no number in {dialect}. The dialect spark has unix_seconds(time) and "
+            "timestamp_seconds(number)",
+        )
+    return computed(unix_seconds if value.type.kind == "timestamp" else timestamp_seconds, value)
 
 
 def _between(reader: Expressions, node: exp.Expression, stage: Stage) -> Value:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime as dt
 
 import duckdb
+import pytest
 import sqlglot
 
+import differential as dd
 import timely
 
 TIMES = [
@@ -38,3 +40,21 @@ def test_times_are_numbers_since_1970() -> None:
         database.execute("INSERT INTO t VALUES (?)", [whole])
         (row,) = database.execute(text).fetchall()
     assert row == (1_709_209_800, 1_709_209_800_000, 1_709_209_800_000_000, 19_782)
+
+
+def test_a_time_as_a_number_has_the_seconds_that_spark_gives_it() -> None:
+    """Our own cast has microseconds. Other dialects have no such cast."""
+    with timely.connect(embedded=True) as cluster:
+        cluster.sql("create table t (seen timestamp, n bigint)")
+        cluster.flow("t").input("t").insert([(time, 90) for time in TIMES] + [(None, None)])
+        cluster.flow("t").seal()
+        text = "select cast(seen as bigint) s, try_cast(n as timestamp) t from t"
+        found = cluster.sql(text).collect()
+        at = dt.datetime(1970, 1, 1, 0, 1, 30, tzinfo=dt.UTC)
+        assert {tuple(row.values()) for row in found} == {
+            (1_709_209_800, at), (0, at), (-1, at), (None, None),
+        }  # fmt: skip
+        for dialect in ("postgres", "duckdb"):
+            for cast in ("cast(seen as bigint)", "cast(n as timestamp)"):
+                with pytest.raises(dd.SqlError, match=f"no number in {dialect}.*unix_seconds"):
+                    cluster.sql(f"select {cast} from t", dialect=dialect)
