@@ -205,7 +205,7 @@ class DurableEpochs:
             synced[key] = before
         for (dataflow, source), before in synced.items():
             if self._is_log_of_all and source[:1] in ("", _OF_INPUT):
-                self.on_durable(Durable(dataflow, before))
+                self.on_durable(Durable(dataflow, before, source))
             elif self._worker.index == 0:
                 self.on_synced(0, Synced(dataflow, before, source))
             else:

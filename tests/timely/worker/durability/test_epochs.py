@@ -126,6 +126,16 @@ def test_shown_of_inputs_with_epochs_of_their_own_is_what_is_durable_of_each(cou
         assert is_shown(workers, 4, output="known")
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_shown_of_one_input_is_not_counted_for_all(count: int) -> None:
+    with DurableWorkers(SimulatedDisk(), count) as workers:
+        workers.install("shop")
+        workers.ask(Decide(0, 2, seals=True, only="words"))
+        for worker in range(count):
+            assert workers.durable[worker].epochs.mark(0) == 0, "others still get rows of these epochs"
+        assert workers.ask(Describe(0)).values["durable"] == 0
+
+
 @pytest.mark.parametrize("folds", [False, True], ids=["from logs", "from a base"])
 def test_again_inputs_have_the_epochs_that_each_had(folds: bool) -> None:
     disk = SimulatedDisk()
