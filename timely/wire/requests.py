@@ -165,7 +165,7 @@ class Decide:
                   another incarnation than its own: they are gone. It accepts what has entered already
     early         answer before the decision is durable
     only          seal this input alone, whose open epoch is then in `open`; `after`, `enter` and `close`
-                  are empty. A durable cluster refuses that
+                  are empty
     waits         from 0 on: answer also a `Progress` of all outputs beyond `epoch` with this limit, under
                   the next number
 
