@@ -136,6 +136,25 @@ def test_shown_of_one_input_is_not_counted_for_all(count: int) -> None:
         assert workers.ask(Describe(0)).values["durable"] == 0
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_shown_of_an_input_that_is_behind_is_not_what_is_durable_of_one_that_is_ahead(count: int) -> None:
+    with DurableWorkers(SimulatedDisk(), count) as workers:
+        workers.install("shop")
+        workers.ask(Decide(0, 4, seals=True, only="words"))
+        workers.ask(Decide(0, -1, close=["prices"]))
+        assert is_shown(workers, 4, output="loud")
+        assert workers.ask(Describe(0)).values["durable"] == 0, "others are behind"
+        workers.ask(Decide(0, 0, seals=True, only="plain"))
+        workers.gate.shut()
+        assert isinstance(workers.take(Decide(0, 1, seals=True, only="sold")), Reply)
+        for worker in range(count):
+            assert not is_shown(workers, 1, worker, output="sold")
+        workers.gate.open()
+        for worker in range(count):
+            assert is_shown(workers, 1, worker, output="sold")
+        assert workers.ask(Describe(0)).values["durable"] == 1, "up to where all are that are open"
+
+
 @pytest.mark.parametrize("folds", [False, True], ids=["from logs", "from a base"])
 def test_again_inputs_have_the_epochs_that_each_had(folds: bool) -> None:
     disk = SimulatedDisk()
