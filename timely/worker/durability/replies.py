@@ -84,10 +84,15 @@ class WaitingReplies:
         return log.tries != self._tries
 
     def within(self, seconds: float) -> float:
-        """Return how long the loop may wait, at most so many seconds, before it calls `flush`."""
+        """Return how long the loop may wait, at most so many seconds, before it calls `flush`. Hand over what
+        was logged since the last `flush`: a worker that waits for others to begin calls none.
+        """
         if self._flush_at:
             return min(seconds, max(0.0, self._flush_at - time.monotonic()))
-        return 0.0 if self._log.is_to_flush else seconds
+        if self._log.is_to_flush:
+            self._log.flush()
+            return 0.0
+        return seconds
 
     def look(self) -> bool:
         """Let answers leave; return True if any did. Raise the error of a log that will not go on, as after a

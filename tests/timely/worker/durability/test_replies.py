@@ -268,6 +268,16 @@ def test_flush_of_what_another_has_handed_over_holds_nothing(turns: LoggedTurns)
 
 
 @pytest.mark.parametrize("turns", [True, False], indirect=True)
+def test_flush_is_not_needed_before_a_loop_that_waits(turns: LoggedTurns) -> None:
+    """As of a worker that has written what begins, and waits for the others to begin."""
+    turns.log.add(["rows"])
+    assert turns.replies.within(5.0) == 0.0
+    until(lambda: turns.log.told == 1)
+    assert turns.replies.within(5.0) == 5.0
+    assert turns.turn(), "the loop has not looked"
+
+
+@pytest.mark.parametrize("turns", [True, False], indirect=True)
 def test_flush_comes_at_once_if_the_loop_rests_or_writes_itself(turns: LoggedTurns) -> None:
     turns.log.add(["rows"])
     turns.turn(worked=turns.log.flushes_here, is_awaited=True)  # but no epoch is under way
