@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from threading import get_ident
 from time import perf_counter_ns
 
 from progress.tracking.broadcast import Broadcaster
@@ -161,6 +162,7 @@ class Sender(ABC):
         number, actor = self._lent_to
         if (instance := self._instances.get(number)) is None:
             return False
+        self.acting.thread = get_ident()  # its last turn may have been in its own thread
         try:
             return instance.turns.take_up_votes(actor)
         except BaseException as error:

@@ -44,6 +44,8 @@ class OthersInTurn:
     def go_on(self, goes_on: Callable[[], bool]) -> bool:
         """See `InTurn`."""
         meeting, worker = self._meeting, self._worker
+        if time.monotonic() > meeting.until:
+            return False
         began = perf_counter_ns()
         if meeting.waiting is not None:
             try:
@@ -52,8 +54,6 @@ class OthersInTurn:
                 taken = perf_counter_ns() - began
                 meeting.inner += taken
                 worker.note_elsewhere(taken)
-        if time.monotonic() > meeting.until:
-            return False
         meeting.waiting, meeting.inner = goes_on, 0
         try:
             have_gone_on = False

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from math import inf
+from threading import get_ident
 from typing import cast
 
 import graphs_plainly
@@ -213,6 +214,36 @@ def test_nobody_lets_others_go_on_after_the_time() -> None:
     meeting.until = time.monotonic() - 1.0
     assert not mine.go_on(lambda: False)
     assert workers[1].votes == 4
+
+
+def test_a_worker_that_is_let_go_on_does_not_let_the_one_that_waits_go_on_after_the_time() -> None:
+    class TakesLong(OneLoop):
+        def let_loop_go_on(self) -> bool:
+            meeting.until = time.monotonic() - 1.0
+            assert not OthersInTurn(meeting, 1).go_on(lambda: pytest.fail("the time is over"))
+            return True
+
+    meeting = Meeting(cast(Sequence[Worker], [OneLoop(0), TakesLong(0)]))
+    meeting.until = time.monotonic() + 60.0
+    assert OthersInTurn(meeting, 0).go_on(lambda: True)
+
+
+@pytest.mark.usefixtures("_always_in_turn")
+def test_a_worker_that_is_let_go_on_acts_in_the_thread_of_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last turn may have been in its own thread; a vertex may send in the thread of its worker only."""
+    lets, acted = Worker.let_loop_go_on, set[int]()
+
+    def from_another_thread(self: Worker) -> bool:
+        self.acting.thread = -1
+        has_voted = lets(self)
+        if has_voted:
+            acted.add(self.acting.thread)
+        return has_voted
+
+    monkeypatch.setattr(Worker, "let_loop_go_on", from_another_thread)
+    with timely.connect(workers=2, threads=True) as cluster:
+        begun(installed(cluster, "components"), 6)
+    assert acted == {get_ident()}
 
 
 def test_a_worker_that_is_let_go_on_lets_the_one_that_waits_go_on_and_no_third() -> None:
