@@ -105,9 +105,11 @@ def bounds_in_units(
             each.count if isinstance(each, Months) else None if each is None else 0 for each in bounds
         )
         return "range_of_months", first, last
-    if type_.kind == "float" and any(bounds):
+    if type_.kind == "float":
         words = [None if each is None else _float_word(each, type_) for each in bounds]
-        return "range_of_floats", words[0], words[1]
+        if any(bounds):
+            return "range_of_floats", words[0], words[1]
+        return "range", None if start is None else 0, None if stop is None else 0
     first, last = _in_units(start, type_, is_start=True), _in_units(stop, type_, is_start=False)
     if not type_.is_wide or not any(bounds):
         return "range", first, last

@@ -33,7 +33,7 @@ KINDS: dict[str, tuple[Callable[[int], object], list[str]]] = {
     "decimal(36, 2)?": (
         lambda n: Decimal(n % 3 - 1) * 2**64 / 100 + Decimal(n - n % 2) / 4, ["0.5", "92233720368547758.07"]
     ),
-    "float?": (lambda n: (n / 4, 7.5, -1e300, 1e300)[max(0, n - 2)], ["0.25", "1.1", "1e300"]),
+    "float?": (lambda n: (n / 4, 7.5, -1e300, 1e300)[max(0, n - 2)], ["0.25", "1.1", "1e300", "0"]),
     "date?": (
         lambda n: dt.date(2024, 2, 27) + dt.timedelta(n), ["interval 1 day", "interval 36 hour"]
     ),
@@ -101,6 +101,8 @@ def test_collections_take_lengths_of_time_and_decimals() -> None:
     assert answers("t: decimal(9, 2)", [(Decimal("1.5"),), (Decimal("2.25"),)], Decimal("-0.75")) == [1, 2]
     assert answers("t: float", [(0.1,), (0.2,), (0.4,)], -0.25) == [1, 2, 2]
     assert answers("t: float", [(1.5,), (3.0,)], -2) == [1, 2]
+    assert answers("t: float", [(0.0,), (-0.0,), (3.0,)], 0.0) == [1, 2, 2]
+    assert answers("t: float", [(1.5,), (3.0,)], Decimal(0)) == [1, 1]
     wide: list[tuple[object, ...]] = [(Decimal(2**64),), (Decimal(2**64 + 1),)]
     assert answers("t: decimal(38, 0)", wide, -1) == answers("t: decimal(38, 0)", wide, Decimal(-1)) == [1, 2]
     ends = [(dt.date(2024, 1, 31),), (dt.date(2024, 2, 29),), (dt.date(2024, 3, 30),)]
