@@ -437,6 +437,12 @@ class Worker(Sender):
         """Return True if rows wait to enter at an input."""
         return any(handle.has_rows for each in self._instances.values() for handle in each.inputs.values())
 
+    def may_step(self) -> bool:
+        """Return True if a step may do something although no message has come. A worker at rest does not see
+        what files and other threads bring to its event loop.
+        """
+        return self.acting.loop is not None or not self.is_at_rest()
+
     def is_at_rest(self) -> bool:
         """Return True if a step would do nothing unless messages of other workers have come."""
         if self.on_step is not None or (self.acting.loop is not None and self.acting.loop_seconds == 0.0):

@@ -144,7 +144,7 @@ class WorkerThreads:
             while True:
                 moved = False
                 for worker in self._workers:
-                    if in_flight() or not worker.is_at_rest():
+                    if in_flight() or worker.may_step():
                         moved = worker.step() or moved
                 if not moved and not in_flight():
                     return True

@@ -56,6 +56,9 @@ class Passes:
     def is_at_rest(self) -> bool:
         return not self.waiting and self.on_step is _nothing
 
+    def may_step(self) -> bool:
+        return not self.is_at_rest()
+
     def step(self) -> bool:
         self.thread = threading.get_ident()
         self.on_step()
