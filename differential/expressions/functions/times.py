@@ -27,7 +27,7 @@ from differential.expressions.functions.function import (
 )
 from timely.wire.arrow import int64_array, pc
 
-__all__ = ["CALENDAR", "DAY_MICROS", "months_later"]
+__all__ = ["CALENDAR", "DAY_MICROS", "days_months_later", "months_later"]
 
 DAY_MICROS: Final = 86_400_000_000
 _UNITS: Final = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond")
@@ -185,16 +185,20 @@ def months_later(times: Int64s, count: Int64s, per_day: int) -> tuple[Int64s, Bo
     month. `per_day`: how many units of `times` a day has.
     """
     days, rest = np.divmod(times, per_day)
+    fits = _within(count, (-_COUNT_MAX, _COUNT_MAX))
+    moved, target = days_months_later(days, np.where(fits, count, 0))
+    fits &= _within(target, _MONTHS)
+    return np.where(fits, moved * per_day + rest, 0), fits
+
+
+def days_months_later(days: Int64s, count: Int64s | int) -> tuple[Int64s, Int64s]:
+    """Return the same day of another month, or its last one if it has fewer days; and that month."""
     months = days.astype("M8[D]").astype("M8[M]")
     day = days - months.astype("M8[D]").astype(np.int64)
-    fits = _within(count, (-_COUNT_MAX, _COUNT_MAX))
-    target = months.astype(np.int64) + np.where(fits, count, 0)
-    fits &= _within(target, _MONTHS)
-    target = np.where(fits, target, 0)
+    target = months.astype(np.int64) + count
     first = target.astype("M8[M]").astype("M8[D]").astype(np.int64)
     after = (target + 1).astype("M8[M]").astype("M8[D]").astype(np.int64)
-    moved = np.minimum(first + day, after - 1)
-    return moved * per_day + rest, fits
+    return np.minimum(first + day, after - 1), target
 
 
 def _within(values: Int64s, bounds: tuple[int, int]) -> Bools:

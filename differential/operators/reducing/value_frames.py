@@ -13,13 +13,16 @@ import numpy as np
 
 from differential.columns.column_types import Int64s
 from differential.columns.float_words import floats_to_words, words_to_floats
-from differential.expressions.functions.times import months_later
+from differential.expressions.functions.times import days_months_later
 from differential.operators.reducing.window_parts import WindowFunctions
 
 __all__ = ["value_frames"]
 
-_FARTHEST: Final = (1 << 63) - 1
-"""Where a bound is that no time has: behind the year 9999, or, negative, before the first."""
+_FIRST: Final = -1 << 63
+_LAST: Final = (1 << 63) - 1
+"""Where bounds are that no word holds."""
+_MONTHS_MAX: Final = 1 << 32
+"""More months than any two times are apart."""
 
 
 def value_frames(words: Int64s, number: Int64s, functions: WindowFunctions) -> Int64s:
@@ -40,6 +43,8 @@ def value_frames(words: Int64s, number: Int64s, functions: WindowFunctions) -> I
 
 def _moved(words: Int64s, functions: WindowFunctions, by: int) -> Int64s:
     """Return the words of values that are so much further in the order."""
+    if by == 0:
+        return words
     is_down, unit = functions.is_down, functions.frame.unit
     plain = ~words if is_down else words
     if unit == "range_of_floats":
@@ -48,12 +53,18 @@ def _moved(words: Int64s, functions: WindowFunctions, by: int) -> Int64s:
             numbers = words_to_floats(plain[0]) + (-length if is_down else length)
         moved = floats_to_words(numbers)[np.newaxis]
     elif unit == "range_of_months":
-        count = -by if is_down else by
-        times, fits = months_later(plain[0], np.full(plain.shape[1], count), functions.per_day)
-        moved = np.where(fits, times, _FARTHEST if count > 0 else -_FARTHEST)[np.newaxis]
+        moved = _months_later(plain[0], -by if is_down else by, functions.per_day)[np.newaxis]
     else:
         moved = _added(plain, -by if is_down else by)
     return ~moved if is_down else moved
+
+
+def _months_later(times: Int64s, count: int, per_day: int) -> Int64s:
+    """Return times so many months later, also those that are in no year from 1 to 9999."""
+    days, rest = np.divmod(times, per_day)
+    moved, _ = days_months_later(days, min(max(count, -_MONTHS_MAX), _MONTHS_MAX))
+    later = moved * per_day + rest
+    return np.where(np.abs(moved) < _LAST // per_day, later, np.where(moved > 0, _LAST, _FIRST))
 
 
 def _added(pairs: Int64s, number: int) -> Int64s:

@@ -54,3 +54,24 @@ def test_frames_of_months_may_go_back() -> None:
     words = np.array([[hour * 3_600_000_000 for hour in late]])
     starts = value_frames(words, np.zeros(6, np.int64), functions)[0].tolist()
     assert starts[:3] == [5, 4, 5], "30 January at noon, 31 January at six, and at noon"
+
+
+@pytest.mark.parametrize("down", [False, True])
+def test_frames_of_months_are_right_behind_the_year_9999(down: bool) -> None:
+    """Inputs take such times, and functions of times give null for them."""
+    first = 2_932_897  # 1 January 10000
+    days = [first - 1, first, first + 30, first + 31]  # 31 December to 1 February
+    ordered = days[::-1] if down else days
+    words = np.array([[~day if down else day for day in ordered]])
+    functions = WindowFunctions((), Frame("range_of_months", -1, 0), 1, 1, is_down=down)
+    out = value_frames(words, np.zeros(4, np.int64), functions)
+    # Up, 31 January begins at 31 December, and 1 February at 1 January. Down, 31 December reaches 31 January.
+    assert out.T.tolist() == [[0, 1], [0, 2], [0, 3], [1, 4]]
+
+
+def test_frames_of_months_hold_the_first_and_the_last_times_of_all() -> None:
+    words = np.array([[-(1 << 63), 0, (1 << 63) - 1]])
+    for start, stop in ((-1, 0), (0, 1), (-1, 1), (0, 0)):
+        functions = WindowFunctions((), Frame("range_of_months", start, stop), 1, 1, per_day=86_400_000_000)
+        out = value_frames(words, np.zeros(3, np.int64), functions)
+        assert out.T.tolist() == [[0, 1], [1, 2], [2, 3]]
