@@ -260,9 +260,13 @@ def test_a_worker_that_is_let_go_on_lets_the_one_that_waits_go_on_and_no_third()
 
     def first() -> bool:
         asked.append("first")
+        time.sleep(0.05)
         return True
 
+    began = time.perf_counter_ns()
     assert OthersInTurn(meeting, 0).go_on(first)
+    taken = time.perf_counter_ns() - began
     assert asked == ["second", "first"]
     assert meeting.waiting is None
-    assert workers[1].elsewhere > 0
+    assert workers[1].elsewhere >= 50_000_000, "the second has waited for the first"
+    assert workers[0].elsewhere <= taken - 50_000_000, "the first was not elsewhere meanwhile"
