@@ -61,6 +61,11 @@ TEXTS = {
         "select c, max_by(s, a) as m, min_by(s, a) filter (where a > 1) as n, max_by(a, c) // 2 as h from u "
         "group by c"
     ),
+    "nulls of the greatest": (
+        "select max_by(nullif(s, 'b'), a) as m, min_by(nullif(s, 'a'), b) as n, "
+        "max_by(nullif(s, 'b'), a) filter (where b < 4) as o, "
+        "-percentile_disc(0.5) within group (order by -b) as p from t"
+    ),
     "texts of groups": (
         "select a, string_agg(s, '-' order by b desc, s) as x, string_agg(distinct s, ',' order by s) as y, "
         "string_agg(s, '' order by s) filter (where b > 1) as z from t group by a"
@@ -513,6 +518,9 @@ def test_dialects_differ_where_they_say_so() -> None:
             dd.sql(flow, text, dialect=dialect, t=t).output(f"remainder {dialect}")
         greatest = "select max_by(a, b) / 2 as half from t"
         dd.sql(flow, greatest, dialect="postgres", t=t).output("greatest")
+        for dialect in ("spark", "duckdb"):
+            of_null = "select max_by(if(b = 2, null, s), b) as s from e"
+            dd.sql(flow, of_null, dialect=dialect, e=e).output(f"greatest {dialect}")
         lists = "select array_agg(nullif(a, a)) as x, array_agg(a) filter (where a > 99) as y from t"
         dd.sql(flow, lists, dialect="duckdb", t=t).output("lists")
         made = "select array_agg(b) as b, array_agg(distinct s) as s, list(s order by b desc) as o from e"
@@ -533,6 +541,8 @@ def test_dialects_differ_where_they_say_so() -> None:
         assert dd.to_pylist(flow.output("postgres").snapshot()) == [{"half": 1, "rest": -1}]
         assert dd.to_pylist(flow.output("duckdb").snapshot()) == [{"half": 1.5, "rest": -1}]
         assert dd.to_pylist(flow.output("greatest").snapshot()) == [{"half": 1}]
+        assert dd.to_pylist(flow.output("greatest spark").snapshot()) == [{"s": None}]
+        assert dd.to_pylist(flow.output("greatest duckdb").snapshot()) == [{"s": "x"}]
         elements = dd.to_pylist(flow.output("made").snapshot())
         assert elements == [{"n": n, "s": ["x", "y"], "o": ["y", "x"]} for n in (2, 3)]
         (row,) = dd.to_pylist(flow.output("lists").snapshot())

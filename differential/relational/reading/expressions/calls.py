@@ -140,7 +140,10 @@ def aggregate_parts(
     by = node.args.get("expression")
     if by is not None and kind in ("covar_pop", "covar_samp", "corr"):
         return AggregateParts(value, None, False, second=read(by))
-    return AggregateParts(value, None if by is None else read(by), distinct)
+    compared = None if by is None else read(by)
+    if compared is not None and text.dialect == "duckdb":  # which leaves out rows whose value is null
+        compared = computed(lambda expr, by: when(expr.is_not_null()).then(by), value, compared)
+    return AggregateParts(value, compared, distinct)
 
 
 _ORDERED: Final = ("percentile", "percentile_disc", "mode", "string_agg", "first")
