@@ -243,7 +243,11 @@ WRONG_TEXTS = {
     "select * from (values (1, 2)) as x (a, b, c)": "1:34: 3 names for 2 columns",
     "select * from unnest(1) as x (e)": "1:22: EXPLODE(1, x(e)) cannot stand in FROM",
     "select * from t, unnest(b) as x (e)": "1:25: b is string?, and no list",
-    "select explode(b) from t": "1:8: EXPLODE(b): there is no function EXPLODE",
+    "select explode(b) from t": "1:8: EXPLODE(b) makes rows, and stands in FROM: FROM t, UNNEST(t.x) AS u",
+    "select percentile_disc(0.5) within group (order by a desc) from t": (
+        "1:8: PERCENTILE_DISC(0.5) takes an ascending order, and DESC has another answer: "
+        "of a number x write -percentile_disc(…) WITHIN GROUP (ORDER BY -x)"
+    ),
     "select * from t lateral view explode(a) x as e": "1:38: a is int, and no list",
     "select * from t lateral view inline(a) x as e": "1:30: LATERAL VIEW INLINE(a) x AS e: LATERAL VIEW",
     "select * from t pivot (sum(a) for b in ('x'))": "1:24: t PIVOT(SUM(a) FOR b IN ('x')): pivots of Table",

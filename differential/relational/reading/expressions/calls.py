@@ -181,7 +181,11 @@ def _ordered_parts(
         share = _share(text, node, None if number is None else read(number))
         descending = within and sort(ordered[0]).descending
         if descending and kind == "percentile_disc":
-            raise text.error(node, f"{text.written(node)} is of an ascending order here: leave out DESC")
+            raise text.error(
+                node,
+                f"{text.written(node)} takes an ascending order, and DESC has another answer: "
+                "of a number x write -percentile_disc(…) WITHIN GROUP (ORDER BY -x)",
+            )
         return AggregateParts(value, None, distinct, option=1 - share if descending else share)
     order = tuple(sort(each) for each in ordered)
     if kind == "collect":

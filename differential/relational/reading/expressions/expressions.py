@@ -69,6 +69,12 @@ class Expressions:
             raise self._misfit(node, error) from None
         except RecursionError:
             raise self.text.error(node, "is nested too deeply") from None
+        if isinstance(node, exp.Explode | exp.Posexplode | exp.Unnest):
+            raise self.text.error(
+                node,
+                f"{self.text.written(node)} makes rows, and stands in FROM: FROM t, UNNEST(t.x) AS u (y), or "
+                "Spark's FROM t LATERAL VIEW EXPLODE(t.x) u AS y",
+            )
         if isinstance(node, exp.Func):
             raise self.text.error(node, f"{self.text.written(node)}: there is no function {node.sql_name()}")
         raise self.text.error(node, f"{self.text.written(node)} is not supported")
