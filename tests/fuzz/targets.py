@@ -272,6 +272,7 @@ def _replies() -> list[Frames]:
         "fingerprint": "ab",
         "inputs": [["lines", "records", None, None, False], ["rows", "table", schema, "m:f", True]],
         "outputs": [["counts", "records", None]],
+        "ahead": [["rows", 5]],
         "exports": [["lines", None, ""], ["rows", schema, "rows"]],
         "imports": [[1, "rows"]],
         "first": 0,

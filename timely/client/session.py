@@ -51,7 +51,7 @@ from .other_spellings import OF_FLOWS, OF_INPUTS, no_end, of_rows
 from .reading import FlowOutput, epoch_of, seconds_of
 from .reports.reported import Reported
 from .shown.pictures import flow_picture
-from .tables import InputForm, exported_forms, imported_names, input_forms, output_forms
+from .tables import InputForm, exported_forms, imported_names, input_forms, open_ahead, output_forms
 
 __all__ = ["Flow", "FlowInput"]
 
@@ -85,6 +85,7 @@ class Flow(Offered, Reported):
         self.exports = list(self.exported)
         self.first_epoch, self.note = reply.integer("first"), reply.text("note")
         self._outputs = {form[0]: FlowOutput(self, *form) for form in output_forms(reply)}
+        self.ahead = open_ahead(reply)
 
     def __repr__(self) -> str:
         ends = f"inputs {list(self._inputs)}, outputs {list(self._outputs)}"

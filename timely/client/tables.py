@@ -42,6 +42,7 @@ __all__ = [
     "input_forms",
     "is_of_pandas",
     "merged_changes",
+    "open_ahead",
     "output_forms",
     "records_of",
     "summed",
@@ -491,3 +492,15 @@ def imported_names(reply: Reply) -> list[tuple[int, str]]:
             case _:
                 raise PeerError(f"a worker describes an import as {shown(entry)}")
     return names
+
+
+def open_ahead(reply: Reply) -> dict[str, int]:
+    """Return the open epochs of inputs that are ahead of others, by name."""
+    epochs: dict[str, int] = {}
+    for entry in reply.items("ahead"):
+        match entry:
+            case [str(name), int(epoch)]:
+                epochs[name] = epoch
+            case _:
+                raise PeerError(f"a worker describes the epoch of an input as {shown(entry)}")
+    return epochs

@@ -493,12 +493,19 @@ def describe(instance: Instance, spec: str) -> Reply:
     """Return the answer to `requests.Describe`."""
     frozen = instance.frozen
     inputs, outputs = _codecs_of(frozen)
+    opened = open_epoch(instance)
+    ahead: list[Value] = [
+        [name, handle.epoch]
+        for name, handle in instance.inputs.items()
+        if handle.epoch > opened and not handle.is_closed
+    ]
     return Reply(
         {
             "dataflow": instance.index,
             "name": frozen.name,
             "spec": spec,
-            "epoch": open_epoch(instance),
+            "epoch": opened,
+            "ahead": ahead,
             "fingerprint": frozen.fingerprint,
             "inputs": inputs,
             "outputs": outputs,

@@ -136,6 +136,7 @@ def test_changes_are_handed_out_only_up_to_where_all_workers_confirm_them() -> N
         "stages": [],
         "epoch": 0,
         "inputs": [],
+        "ahead": [],
         "exports": [],
         "imports": [],
         "first": 0,

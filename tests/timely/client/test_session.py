@@ -317,6 +317,7 @@ def listening(count: int) -> tuple[Listens, Flow]:
         "stages": [],
         "epoch": 0,
         "outputs": [],
+        "ahead": [],
         "exports": [],
         "imports": [],
         "first": 0,

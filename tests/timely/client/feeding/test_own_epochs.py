@@ -126,7 +126,7 @@ def test_rows_of_an_input_that_others_have_advanced_leave_those_of_other_inputs_
         other = cluster.flow(flow.index)
         left, right = other.input("left"), other.input("right")
         rows = [(1, number) for number in range(1 if small else 40_000)]
-        assert left.insert(rows, **({} if small else {"writer": "w", "sequence": 1})) in (0, 5)
+        assert left.insert(rows, **({} if small else {"writer": "w", "sequence": 1})) == 5
         assert left.insert([(1, 9)], writer="x", sequence=int(small)) == 5
         assert (other.epoch, left.epoch, right.epoch) == (0, 5, 0)
         assert right.insert([(1, 7)], writer="x", sequence=int(small)) == 0
@@ -135,6 +135,23 @@ def test_rows_of_an_input_that_others_have_advanced_leave_those_of_other_inputs_
     assert flow.input("right").epoch == 0 and flow.wait(0) == 0
     assert flow.output("right").changes(0, 1).num_rows == 2
     flow.input("left").seal()
+    flow.uninstall()
+
+
+def test_rows_of_a_later_client_enter_the_epoch_that_it_sees_open(cluster: timely.Cluster) -> None:
+    flow = cluster.install(joined)
+    flow.input("left").advance_to(5)
+    flow.input("right").seal()
+    for _ in range(2):
+        other = cluster.flow(flow.index)
+        left, right = other.input("left"), other.input("right")
+        assert (left.epoch, right.epoch, other.epoch) == (5, 1, 1)
+        assert (left.insert([(1, 9)]), right.insert([(1, 7)])) == (5, 1)
+    left.close()
+    assert (right.seal(), cluster.flow(flow.index).input("right").epoch) == (1, 2)
+    flow.seal(through=5)
+    assert changes_of(flow, "left", 0, 6) == {(5, 1, 9): 2}
+    assert changes_of(flow, "right", 0, 6) == {(1, 1, 7): 2}
     flow.uninstall()
 
 
@@ -185,6 +202,7 @@ def test_rows_of_a_durable_cluster_are_in_the_epochs_of_their_input_after_a_rest
     with timely.connect(workers=2, embedded=True, durable=tmp_path) as cluster:
         flow = cluster.install(joined)
         left, right = flow.input("left"), flow.input("right")
+        assert (left.epoch, right.epoch) == (3, 0)
         assert changes_of(flow, "left", 0, 3) == shown
         assert (left.advance_to(0), right.epoch) == (3, 0)
         left.insert([(1, 4)])
