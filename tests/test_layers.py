@@ -112,7 +112,10 @@ WITHOUT_A_TEST_FILE = {
     "differential/kernels/compiled_loops/round_layout.py": (
         "differential/kernels/compiled_loops/test_rounds.py"
     ),
-    "differential/functions/names.py": "spark/functions/test_functions_as_pyspark.py",
+    **{
+        f"differential/relational/spark_functions/{name}.py": "spark/functions/test_functions_in_texts.py"
+        for name in ("by_class", "by_name", "formats")
+    },
     "differential/expressions/pending.py": "differential/relational/test_texts_of_expressions.py",
     "differential/relational/reading/texts_read.py": ("differential/relational/test_texts_of_expressions.py"),
     "differential/plan/decoding.py": "differential/plan/test_encoding.py",
@@ -144,7 +147,7 @@ WITHOUT_A_TEST_FILE = {
         f"differential/relational/spark_plans/{name}.py": "spark/plans/test_frame_programs.py"
         for name in (
             *("casts", "plan_aggregates", "plan_door", "plan_expressions", "plan_leaves", "plan_nodes"),
-            *("plan_relations", "plan_scopes", "plan_types", "plan_windows", "spark_functions"),
+            *("plan_relations", "plan_scopes", "plan_types", "plan_windows"),
             "spark_times",
         )
     },

@@ -3,7 +3,7 @@
 Functions have PySpark's names, arguments and results. As there a text is a column, `F.upper("name")`, but
 where PySpark takes a value, as in `F.lpad("name", 8, "-")`. Formats of dates are Spark's.
 
-    files   calls.py, how a function is called; names.py, which function of ours each is
+    calls.py   how a function is called; `relational/spark_functions` has which function of ours each is
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ..collections.in_order import windows
 from ..expressions.calls import composed
 from ..expressions.expression import col, lit, when
 from ..other_spellings.table import FUNCTIONS
+from ..relational.spark_functions.by_name import BY_FORM, BY_TEXT
 from ..relational.texts_of_expressions import expr
 from .calls import ColumnFunction, function_of_columns, function_of_form, function_of_text
-from .names import BY_FORM, BY_TEXT
 
 __all__ = ["col", "column", "expr", "lit", "when"]
 

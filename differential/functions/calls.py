@@ -14,7 +14,7 @@ from ..errors import ExpressionError
 from ..expressions.expression import Aliased, Expr, LiteralValue, as_expr, col
 from ..expressions.pending import OwnedColumn, SqlCall
 from ..other_spellings import of_another_library
-from ..relational.spark_plans.spark_functions import SparkFunction
+from ..relational.spark_functions.by_class import SparkFunction
 
 __all__ = ["ColumnFunction", "function_of_columns", "function_of_form", "function_of_text"]
 

@@ -18,10 +18,12 @@ import sqlglot
 from sqlglot import TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, ParseError, TokenError
+from sqlglot.parser import Parser
 
 from timely.user_code.call_site import CallSite
 
 from ...errors import SqlError
+from ..spark_functions.by_name import NAMED
 from .mutual import MutualRecursion, without_mutually
 
 __all__ = ["DIALECTS", "SqlText", "children_of"]
@@ -104,7 +106,7 @@ class SqlText:
                 raise self.error_of_place(other.start, "something is missing before this comma")
         is_read = _is_reading.set(True)
         try:
-            return dialect.parser().parse(tokens, text)
+            return _parser_of(dialect, self.dialect).parse(tokens, text)
         finally:
             _is_reading.reset(is_read)
 
@@ -233,6 +235,24 @@ class SqlText:
     def _within(self, line: int, column: int) -> tuple[int, int]:
         """Return a place of this text as one of the text that it is part of."""
         return line + self._begins[0], max(1, column + (self._begins[1] if line == 1 else 0))
+
+
+def _parser_of(dialect: Dialect, name: str) -> Parser:
+    """Return a parser that leaves functions that are read by their names as they are written. sqlglot would
+    change the order of their operands, and their formats.
+    """
+    parser = dialect.parser_class
+    if name not in _PARSERS:
+        unread = {each.upper() for each in NAMED[name]}
+        parts = {
+            table: {key: read for key, read in getattr(parser, table).items() if key not in unread}
+            for table in ("FUNCTIONS", "FUNCTION_PARSERS")
+        }
+        _PARSERS[name] = type("ParserOfNames", (parser,), parts)
+    return _PARSERS[name](dialect=dialect)
+
+
+_PARSERS: Final[dict[str, type[Parser]]] = {}
 
 
 def _plainly(message: str) -> str:

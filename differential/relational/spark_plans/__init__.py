@@ -6,11 +6,13 @@ Read the files in this order:
     plan_types.py    Spark's types and constants as ours
     plan_scopes.py   which columns an expression may name, and what waits to be applied to a relation
     casts.py         casts, as Spark's ANSI rules have them
-    spark_functions.py, spark_times.py   which function of ours each expression of Spark's is
+    spark_times.py   times in zones, formats and intervals
     plan_expressions.py                  expressions, subqueries in them included
     plan_aggregates.py, plan_windows.py  aggregates and window functions
     plan_relations.py, plan_leaves.py    the nodes of a plan
     plan_door.py     a plan over collections becomes a collection
+
+Functions of rows are in `spark_functions`, which SQL texts have, too.
 
 A node, an expression, or a part of one that these files do not name is refused by its name.
 """

@@ -17,11 +17,11 @@ from ..algebra.attributes import Attribute, AttributeNames
 from ..algebra.relations import ApplyKind, ProjectionOf, Relation
 from ..reading.expressions import arithmetic
 from ..reading.expressions.values import Value, as_type, computed, met
+from ..spark_functions.by_class import SPARK_FUNCTIONS, SparkFunction
 from .casts import cast_to
 from .plan_nodes import PlanReadings, SparkNode
 from .plan_scopes import PlanRows, PlanScope, WaitingSubquery
 from .plan_types import UTC_NAMES, constant_of, has_32_bits
-from .spark_functions import SPARK_FUNCTIONS, SparkFunction
 from .spark_times import TIMES
 
 __all__ = ["PlanExpressions"]

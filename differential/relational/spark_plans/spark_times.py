@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -11,31 +10,16 @@ from ...errors import ExpressionError
 from ...expressions.calls import catalogued, composed
 from ...expressions.expression import Expr, lit
 from ..reading.expressions.values import Value, as_type, computed
+from ..spark_functions.formats import strftime_of
 from .casts import cast_to, zone_of
 from .plan_nodes import SparkNode
 from .plan_types import UTC_NAMES
 
-__all__ = ["TIMES", "Reads", "constant_text", "strftime_of"]
+__all__ = ["TIMES", "Reads", "constant_text"]
 
 Reads = Callable[[SparkNode], Value]
 
-_CODES: Final[Mapping[str, str]] = {
-    "yyyy": "%Y", "y": "%Y", "yy": "%y", "MM": "%m", "MMM": "%b", "MMMM": "%B", "dd": "%d", "HH": "%H",
-    "hh": "%I", "mm": "%M", "ss": "%S", "SSSSSS": "%f", "a": "%p", "E": "%a", "EEE": "%a", "EEEE": "%A",
-    "DDD": "%j",
-}  # fmt: skip
 _MICROS_OF_DAY: Final = 86_400_000_000
-
-
-def strftime_of(pattern: str) -> str:
-    """Return a pattern of Spark's as a format of strftime; raise ExpressionError if there is none."""
-    parts = re.findall(r"'([^']*)'|(([a-zA-Z])\3*)|([^a-zA-Z'])", pattern)
-    written = []
-    for quoted, letters, _, other in parts:
-        if letters and letters not in _CODES:
-            raise ExpressionError(f"{letters!r} in the format {pattern!r} is not supported")
-        written.append(_CODES[letters] if letters else (quoted or other).replace("%", "%%"))
-    return "".join(written)
 
 
 def constant_text(value: Value) -> str:

@@ -64,6 +64,7 @@ AGGREGATES: Final[Mapping[type[exp.Expression], str]] = {
     exp.Quantile: "percentile",
     exp.PercentileCont: "percentile",
     exp.PercentileDisc: "percentile_disc",
+    exp.ApproxQuantile: "percentile_disc",
     exp.Mode: "mode",
     exp.GroupConcat: "string_agg",
     exp.CovarPop: "covar_pop",
@@ -75,7 +76,7 @@ AGGREGATES: Final[Mapping[type[exp.Expression], str]] = {
 }
 _NAMED: Final = {"every": "all", "some": "any", "any": "any", "bool_or": "any", "bool_and": "all",
                  "count_if": "count_if", "var_samp": "variance", "collect_set": "collect_set",
-                 "kurtosis_pop": "kurtosis"}  # fmt: skip
+                 "kurtosis_pop": "kurtosis", "mean": "avg", "std": "stddev"}  # fmt: skip
 
 
 def aggregate_kind(node: exp.Expression) -> str | None:
@@ -84,6 +85,8 @@ def aggregate_kind(node: exp.Expression) -> str | None:
         return aggregate_kind(node.this) if isinstance(node.this, exp.AnyValue) else None
     if isinstance(node, exp.WithinGroup):
         return aggregate_kind(node.this)
+    if isinstance(node, exp.Any) and not isinstance(node.parent, exp.Binary):
+        return "any" if isinstance(node.this, exp.Paren) else None
     if isinstance(node, exp.Anonymous):
         return _NAMED.get(str(node.this).lower())
     return AGGREGATES.get(type(node))
@@ -106,6 +109,8 @@ def aggregate_parts(
     """Return the operands of an aggregate."""
     if isinstance(node, exp.IgnoreNulls):
         return aggregate_parts(text, node.this, kind, read, sort)
+    if isinstance(node, exp.ApproxQuantile) and text.dialect != "spark":
+        raise text.error(node, f"{text.written(node)} is another number here: write percentile_disc")
     if kind in _ORDERED or (kind == "collect" and isinstance(node.this, exp.Order)):
         return _ordered_parts(text, node, kind, read, sort)
     if text.dialect == "duckdb" and isinstance(node, exp.Skewness | exp.Kurtosis):
@@ -161,7 +166,7 @@ def _ordered_parts(
             raise text.error(node, f"{text.written(node)}: write WITHIN GROUP (ORDER BY …)")
         text.parts_of(node.args["expression"], "expressions")
         ordered, node = children_of(node.args["expression"], "expressions"), node.this
-    text.parts_of(node, "this", "expression", "quantile", "separator")
+    text.parts_of(node, "this", "expression", "quantile", "separator", "accuracy")
     operand, number = node.this, node.args.get("quantile") or node.args.get("expression")
     if within and kind != "string_agg":
         if len(ordered) != 1:

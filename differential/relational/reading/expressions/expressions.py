@@ -24,6 +24,7 @@ from ..texts import SqlText, children_of
 from .arithmetic import divided, minus, plus, remainder, times, whole_quotient
 from .functions import FUNCTIONS, called, named_function
 from .moments import is_now, misplaced
+from .named import element_of, field_of
 from .scopes import AmbiguousName
 from .stages import Stage
 from .types import column_type, interval_of, later
@@ -110,6 +111,13 @@ class Expressions:
         if outcome is not None:
             return outcome
         if table is not None and not stage.scope.has_table(table):
+            try:
+                struct = stage.scope.column(table, None)
+            except AmbiguousName:
+                struct = None
+            field = None if struct is None else field_of(struct, label)
+            if field is not None:
+                return field
             raise self.text.error(node, f"{table}.{label}: there is no table {table} in FROM")
         there = ", ".join(stage.scope.labels()[:20]) or "none"
         raise self.text.error(node, f"there is no column {self.text.written(node)}; there are: {there}")
@@ -397,6 +405,10 @@ def chosen(tests: list[Value], results: list[Value]) -> Value:
     return computed(built, *tests, *results)
 
 
+def _element(reader: Expressions, node: exp.Expression, stage: Stage) -> Value:
+    return element_of(reader.text, node, partial(reader.read, stage=stage))
+
+
 def _column(reader: Expressions, node: exp.Expression, stage: Stage) -> Value:
     return reader.column(node, stage)
 
@@ -435,4 +447,5 @@ _READERS: Mapping[type[exp.Expression], _Reader] = {
     exp.Is: _is,
     exp.Case: _case,
     exp.If: _if,
+    exp.Bracket: _element,
 }

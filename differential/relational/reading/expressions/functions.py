@@ -14,7 +14,9 @@ from ....columns.column_types import date, floating
 from ....errors import ExpressionError
 from ....expressions.calls import catalogued, composed
 from ....expressions.expression import Expr, LiteralValue, coalesce, greatest, least, when
+from ...spark_functions.by_name import NAMED
 from ..texts import SqlText, children_of
+from .named import call_by_name
 from .values import Value, alike, as_type, computed, met
 
 __all__ = ["FUNCTIONS", "called", "named_function"]
@@ -120,10 +122,14 @@ def _several(make: Callable[..., Expr]) -> _Call:  # type: ignore[explicit-any] 
 
 
 def _concatenated(text: SqlText, node: exp.Expression, read: _Read) -> Value:
-    """Return texts one after another: `||` and CONCAT, which in Postgres and DuckDB passes over nulls."""
+    """Return texts or arrays, one after another: `||`, and CONCAT, which in Postgres and DuckDB passes over
+    nulls.
+    """
     text.parts_of(node, "this", "expression", "expressions", "safe", "coalesce")
     nodes = children_of(node, "expressions") or [node.this, node.args["expression"]]
     values = [read(each) for each in nodes]
+    if any(each.type.kind == "array" for each in values) and not node.args.get("coalesce"):
+        return computed(catalogued.concat, *values)
     values = [
         computed(lambda expr: expr.cast("string"), each) if each.type.kind != "string" else each
         for each in values
@@ -166,7 +172,8 @@ def _moved(sign: int) -> _Call:
         unit = node.args.get("unit")
         name = "DAY" if unit is None else unit.name.upper().rstrip("S")
         time, count = read(node.this), read(node.args["expression"])
-        if time.is_untyped or time.type.kind not in ("date", "timestamp"):
+        is_of_days = text.dialect == "spark" and isinstance(node, exp.TsOrDsAdd)  # date_add and date_sub
+        if is_of_days or time.is_untyped or time.type.kind not in ("date", "timestamp"):
             time = _as_date(time)
         days = {"DAY": 1, "WEEK": 7}.get(name)
         months = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}.get(name)
@@ -177,6 +184,14 @@ def _moved(sign: int) -> _Call:
         return computed(lambda t, n: t.dt.add_months(n * sign * months), time, count)
 
     return read_call
+
+
+def _months_later(text: SqlText, node: exp.Expression, read: _Read) -> Value:
+    text.parts_of(node, "this", "expression")
+    time = read(node.this)
+    if text.dialect == "spark":
+        time = _as_date(time)
+    return computed(catalogued.add_months, time, read(node.args["expression"]))
 
 
 def _days_between(text: SqlText, node: exp.Expression, read: _Read) -> Value:
@@ -192,8 +207,11 @@ def _days_between(text: SqlText, node: exp.Expression, read: _Read) -> Value:
 
 def _found_at(text: SqlText, node: exp.Expression, read: _Read) -> Value:
     text.parts_of(node, "this", "substr", "position")
-    part = _constant_of(read(node.args["substr"]))
-    return computed(lambda expr: catalogued.instr(expr, str(part)), read(node.this))
+    part, start = _constant_of(read(node.args["substr"])), node.args.get("position")
+    at = 1 if start is None else _constant_of(read(start))
+    if not isinstance(part, str) or type(at) is not int:
+        raise ExpressionError("takes a constant text, and a whole number where the search begins")
+    return computed(lambda expr: composed.locate(part, expr, at), read(node.this))
 
 
 def _substring(text: SqlText, node: exp.Expression, read: _Read) -> Value:
@@ -205,7 +223,32 @@ def _substring(text: SqlText, node: exp.Expression, read: _Read) -> Value:
     count = 1 << 30 if length is None else _constant_of(read(length))
     if type(start) is not int or type(count) is not int:
         raise ExpressionError("takes whole numbers as constants")
+    if text.dialect != "spark" and (count < 0 or start == 0 or (start < 0 and text.dialect == "postgres")):
+        raise ExpressionError("takes places from 1 on here, and no negative length")
     return computed(lambda expr: composed.substring(expr, start, count), read(node.this))
+
+
+def _end(make: Callable[[Expr, int], Expr]) -> _Call:
+    """Return the reader of LEFT or RIGHT. Of a negative count Spark makes '', others leave characters out."""
+
+    def read_call(text: SqlText, node: exp.Expression, read: _Read) -> Value:
+        text.parts_of(node, "this", "expression")
+        count = _constant_of(read(node.args["expression"]))
+        if type(count) is not int or (count < 0 and text.dialect != "spark"):
+            raise ExpressionError("takes a whole number that is a constant, and here no negative one")
+        return computed(lambda expr: make(expr, count), read(node.this))
+
+    return read_call
+
+
+def _trimmed(text: SqlText, node: exp.Expression, read: _Read) -> Value:
+    text.parts_of(node, "this", "expression", "position")
+    side, characters = str(node.args.get("position") or "BOTH").upper(), node.args.get("expression")
+    make = {"LEADING": composed.ltrim, "TRAILING": composed.rtrim}.get(side, composed.trim)
+    wanted = None if characters is None else _constant_of(read(characters))
+    if wanted is not None and not isinstance(wanted, str):
+        raise ExpressionError("takes a constant text of characters")
+    return computed(lambda expr: make(expr, wanted), read(node.this))
 
 
 def _padded(text: SqlText, node: exp.Expression, read: _Read) -> Value:
@@ -217,6 +260,19 @@ def _padded(text: SqlText, node: exp.Expression, read: _Read) -> Value:
     if type(width) is not int:
         raise ExpressionError("takes a whole number as its width")
     return computed(lambda expr: catalogued.left(pad(expr, width, filler), width), read(node.this))
+
+
+def _whole(make: Callable[[Expr], Expr]) -> _Call:
+    """Return the reader of FLOOR or CEIL, which make whole numbers of floats in Spark alone."""
+
+    def read_call(text: SqlText, node: exp.Expression, read: _Read) -> Value:
+        text.parts_of(node, "this")
+        value = computed(make, read(node.this))
+        if text.dialect == "spark" and value.type.kind == "float":
+            return computed(lambda expr: expr.cast("int"), value)
+        return value
+
+    return read_call
 
 
 def _truncated_number(expr: Expr) -> Expr:
@@ -257,7 +313,7 @@ FUNCTIONS: Final[dict[type[exp.Expression], _Call]] = {
     exp.StrPosition: _found_at,
     exp.Substring: _substring,
     exp.Pad: _padded,
-    exp.AddMonths: _plain(catalogued.add_months, "this", "expression"),
+    exp.AddMonths: _months_later,
     exp.BitwiseAnd: _plain(catalogued.bitwise_and, "this", "expression"),
     exp.BitwiseOr: _plain(catalogued.bitwise_or, "this", "expression"),
     exp.BitwiseXor: _plain(catalogued.bitwise_xor, "this", "expression"),
@@ -266,16 +322,16 @@ FUNCTIONS: Final[dict[type[exp.Expression], _Call]] = {
     exp.Lower: _plain(catalogued.lower, "this"),
     exp.Length: _plain(catalogued.length, "this"),
     exp.Reverse: _plain(catalogued.reverse, "this"),
-    exp.Trim: _plain(composed.trim, "this", "expression!?"),
-    exp.Left: _plain(catalogued.left, "this", "expression!"),
-    exp.Right: _plain(catalogued.right, "this", "expression!"),
+    exp.Trim: _trimmed,
+    exp.Left: _end(catalogued.left),
+    exp.Right: _end(catalogued.right),
     exp.Initcap: _plain(catalogued.initcap, "this"),
     exp.Replace: _plain(catalogued.replace, "this", "expression!", "replacement!"),
     exp.Repeat: _plain(catalogued.repeat, "this", "times!"),
     exp.SplitPart: _plain(catalogued.split_part, "this", "delimiter!", "part_index!"),
     exp.Round: _plain(catalogued.round, "this", "decimals!?"),
-    exp.Floor: _plain(catalogued.floor, "this"),
-    exp.Ceil: _plain(catalogued.ceil, "this"),
+    exp.Floor: _whole(catalogued.floor),
+    exp.Ceil: _whole(catalogued.ceil),
     exp.Abs: _plain(lambda expr: expr.abs(), "this"),
     exp.Sign: _plain(catalogued.signum, "this"),
     exp.Sqrt: _of_floats(catalogued.sqrt, "this"),
@@ -300,25 +356,28 @@ FUNCTIONS: Final[dict[type[exp.Expression], _Call]] = {
 }
 
 
-_BY_NAME: Final[dict[str, Callable[..., Expr]]] = {  # type: ignore[explicit-any]  # any function
-    "isnan": lambda expr: catalogued.isnan(expr) if hasattr(catalogued, "isnan") else expr != expr,
-    "sin": catalogued.sin, "cos": catalogued.cos, "tan": catalogued.tan, "cbrt": catalogued.cbrt,
-    "bit_count": catalogued.bit_count, "sha1": catalogued.sha1, "crc32": catalogued.crc32,
-    "xxhash64": catalogued.xxhash64,
-}  # fmt: skip
-
-
 def named_function(text: SqlText, node: exp.Anonymous, read: _Read) -> Value:
-    """Return the value of a function that sqlglot only knows by its name."""
+    """Return the value of a function that is read by its name."""
     text.parts_of(node, "this", "expressions")
     name = str(node.this).lower()
-    if name == "printf":
-        return _formatted(text, node, read)
-    make = _BY_NAME.get(name)
-    if make is None:
-        raise text.error(node, f"there is no function {name}")
-    operands = [read(each) for each in children_of(node, "expressions")]
-    try:
-        return computed(make, *operands)
-    except TypeError:
-        raise text.error(node, f"{text.written(node)}: {name} takes another number of operands") from None
+    value = call_by_name(text, node, name, read)
+    if value is not None:
+        return value
+    if name in NAMED["spark"]:
+        raise ExpressionError(_elsewhere(name, text.dialect))
+    raise text.error(node, f"there is no function {name}{_INSTEAD.get(name, '')}")
+
+
+_INSTEAD: Final = {
+    "hash": " with Spark's values: write xxhash64(x)",
+    "json_tuple": ": write get_json_object(x, '$.name')",
+    "schema_of_json": ": write the schema, as in from_json(x, 'a int, b string')",
+}
+
+
+def _elsewhere(name: str, dialect: str) -> str:
+    called = {"postgres": "Postgres", "duckdb": "DuckDB"}[dialect]
+    return (
+        f"{name} is read in texts of the dialect spark only, as {called} has none or another: "
+        "write this query in that dialect"
+    )

@@ -61,7 +61,7 @@ def computed(make: Callable[..., Expr], *operands: Value) -> Value:  # type: ign
 
 def _of_operands(error: ExpressionError, operands: Sequence[Value]) -> ExpressionError:
     """Return an error without the names that operands have in `computed`, and without advice on Python."""
-    message = re.sub(r"^in .*? \(\S+:\d+\): ", "", str(error).partition("\n")[0])
+    message = re.sub(r"^in .*?(?: \(\S+:\d+\)|, \S+:\d+:\d+\)): ", "", str(error).partition("\n")[0])
     what = message.partition(";")[0] if "; " in message else message
     return ExpressionError(f"{what}; the operands are {', '.join(str(each.type) for each in operands)}")
 

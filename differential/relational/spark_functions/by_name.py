@@ -1,16 +1,18 @@
-"""The functions of rows by PySpark's names: which expression of Spark's each is."""
+"""The functions of rows by Spark's names: which expression of Spark's each is."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ..expressions.calls import catalogued, composed
-from ..expressions.expression import Expr
-from ..relational.spark_plans.spark_functions import SPARK_FUNCTIONS, SparkFunction
-from ..relational.spark_plans.spark_times import strftime_of
+from ...errors import ExpressionError
+from ...expressions.calls import catalogued, composed
+from ...expressions.expression import Expr, lit, when
+from .by_class import SPARK_FUNCTIONS, SparkFunction
+from .formats import strftime_of
 
-__all__ = ["BY_FORM", "BY_TEXT"]
+__all__ = ["BY_FORM", "BY_TEXT", "CASTS", "IN_TEXTS", "NAMED"]
 
 BY_TEXT: Final = (
     "abs", "add_months", "ceil", "ceiling", "char_length", "character_length", "coalesce", "concat",
@@ -103,3 +105,79 @@ BY_FORM: Final[Mapping[str, SparkFunction]] = {
     "to_unix_timestamp": SparkFunction(composed.unix_timestamp, "e"),
 }
 """Functions that are one of ours, or are made of ours."""
+
+
+def _filled(function: SparkFunction) -> Callable[..., Expr]:  # type: ignore[explicit-any]
+    return lambda text, width, fill=" ": function.make(text, width, fill)
+
+
+def _logarithm(base: float, x: Expr) -> Expr:
+    if base <= 0:
+        raise ExpressionError("takes a positive base")
+    return when(x > 0).then(catalogued.log(x, base))
+
+
+def _trimmed(make: Callable[[Expr, str], Expr]) -> Callable[[str, Expr], Expr]:
+    return lambda characters, text: make(text, characters)
+
+
+def _extracted(field: str, t: Expr) -> Expr:
+    return composed.extract(field, t)
+
+
+def _truncated_time(unit: str, t: Expr) -> Expr:
+    return composed.date_trunc(unit, t.cast("timestamp"))
+
+
+def _seconds_of_text(text: Expr, pattern: str = "yyyy-MM-dd HH:mm:ss") -> Expr:
+    return composed.unix_timestamp(catalogued.to_timestamp(text, strftime_of(pattern)))
+
+
+IN_TEXTS: Final[Mapping[str, tuple[SparkFunction, ...]]] = {
+    **{name: (function,) for name, function in BY_FORM.items()},
+    "btrim": (SparkFunction(composed.trim, "e?k"),),
+    "ltrim": (SparkFunction(composed.ltrim, "e"), SparkFunction(_trimmed(composed.ltrim), "ke")),
+    "rtrim": (SparkFunction(composed.rtrim, "e"), SparkFunction(_trimmed(composed.rtrim), "ke")),
+    "log": (SPARK_FUNCTIONS["Log"], SparkFunction(_logarithm, "ke")),
+    "ln": (SPARK_FUNCTIONS["Log"],),
+    "lpad": (SparkFunction(_filled(SPARK_FUNCTIONS["StringLPad"]), "ek?k"),),
+    "rpad": (SparkFunction(_filled(SPARK_FUNCTIONS["StringRPad"]), "ek?k"),),
+    "crc32": (SPARK_FUNCTIONS["Crc32"],),
+    "chr": (SPARK_FUNCTIONS["Chr"],),
+    "instr": (SPARK_FUNCTIONS["StringInstr"],),
+    "locate": (SparkFunction(composed.locate, "ke?k"),),
+    "replace": (SPARK_FUNCTIONS["StringReplace"],),
+    "bround": (SparkFunction(catalogued.bround, "e?k"),),
+    "map": (SPARK_FUNCTIONS["CreateMap"],),
+    "from_json": (SparkFunction(composed.from_json, "ek"),),
+    "to_json": (SparkFunction(catalogued.to_json, "e"),),
+    "unhex": (SparkFunction(catalogued.unhex, "e"),),
+    "shiftrightunsigned": (SparkFunction(catalogued.shiftrightunsigned, "ee"),),
+    "date_part": (SparkFunction(_extracted, "ke"),),
+    "datepart": (SparkFunction(_extracted, "ke"),),
+    "trunc": (SPARK_FUNCTIONS["TruncDate"],),
+    "date_trunc": (SparkFunction(_truncated_time, "ke"),),
+    "unix_timestamp": (SparkFunction(composed.unix_timestamp, "e"), SparkFunction(_seconds_of_text, "ek")),
+    "e": (SparkFunction(lambda: lit(math.e), ""),),
+    "pi": (SparkFunction(lambda: lit(math.pi), ""),),
+}
+"""Functions of SQL texts, with the operands as a text has them; the form is the first that has as many."""
+
+CASTS: Final = frozenset(
+    ("bigint", "binary", "boolean", "date", "double", "int", "smallint", "string", "timestamp", "tinyint")
+)
+"""Functions that cast to the type of that name."""
+
+_ALIKE: Final = (
+    "ascii", "atan", "atan2", "cbrt", "concat_ws", "cos", "cosh", "degrees", "octet_length", "radians", "sin",
+    "sinh", "tan", "tanh", "translate",
+)  # fmt: skip
+"""What Postgres and DuckDB have under the same name in the same sense."""
+
+NAMED: Final[Mapping[str, frozenset[str]]] = {
+    "spark": frozenset((*IN_TEXTS, *CASTS, "struct", "named_struct"))
+    - {"bitwise_not", "create_map", "negate"},
+    "postgres": frozenset(_ALIKE),
+    "duckdb": frozenset((*_ALIKE, "bit_count", "sha1")) - {"octet_length"},
+}
+"""By dialect, the functions that texts call by Spark's name, and in its sense."""
