@@ -38,8 +38,7 @@ def interrupted_once(begun: threading.Event) -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-def _nothing() -> None:
-    """Of a step."""
+def _nothing() -> None: ...
 
 
 class Passes:
@@ -49,8 +48,7 @@ class Passes:
         self.transport, self.index, self.workers = transport, index, workers
         self.rng = random.Random(seed)
         self.waiting: list[int] = []
-        self.done = 0
-        self.thread = 0
+        self.done = self.thread = 0
         self.on_step: Callable[[], object] = _nothing
 
     def is_at_rest(self) -> bool:
@@ -417,7 +415,7 @@ def test_threads_that_nobody_refers_to_end(looks_often: None) -> None:
     assert gone() is None
     for thread in threads:
         thread.join(10.0)
-        assert not thread.is_alive()
+    assert not any(thread.is_alive() for thread in threads)
 
 
 # Of a cluster.
@@ -597,7 +595,6 @@ def test_what_is_asked_is_done_however_often_a_pause_is_wanted(
 
 def test_threads_end_with_their_cluster() -> None:
     before = threading.active_count()
-    with timely.connect(workers=3, threads=True) as cluster:
-        cluster.install(word_count)
+    with timely.connect(workers=3, threads=True):
         assert threading.active_count() == before + 2
     assert threading.active_count() == before
