@@ -25,6 +25,7 @@ from timely import Batch, Dataflow, MisuseError, Vertex
 from timely.client.tables import records_of
 from timely.running import core
 from timely.running.core import Worker
+from timely.running.instance import Instance
 from timely.running.progress_messages import (
     DataHeader,
     ProgressHeader,
@@ -200,6 +201,49 @@ def test_together_a_step_tells_others_of_progress_before_it_goes_on(monkeypatch:
             moved = worker.step() or moved
     assert all(instance.output("passed").complete_before == 1 for instance in instances)
     assert max(told) == 1 and sum(told) > 5
+
+
+def test_together_workers_of_one_thread_are_told_once_of_all_that_a_step_has_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(core, "UNTOLD_SECONDS_MAX", inf)
+    taken, told, untold = 0, 0, set[tuple[int, int]]()
+    tell_all, take, move = Worker._tell_all, Instance.take_changes, Instance.move_anchor
+
+    def counted(worker: Worker, dataflow: int, changes: list[Change]) -> None:
+        nonlocal told
+        told += 1
+        untold.remove((worker.index, dataflow))
+        tell_all(worker, dataflow, changes)
+
+    def took(instance: Instance) -> list[Change]:
+        nonlocal taken
+        changes = take(instance)
+        if changes:
+            taken += 1
+            untold.add((instance.worker, instance.index))
+        return changes
+
+    def moves(instance: Instance) -> None:
+        assert not untold, "their words count from the anchor that was there"
+        move(instance)
+
+    monkeypatch.setattr(Worker, "_tell_all", counted)
+    monkeypatch.setattr(Instance, "take_changes", took)
+    monkeypatch.setattr(Instance, "move_anchor", moves)
+    group = make(2)
+    for worker in group:
+        worker.shares_thread = True
+    instances = [worker.install(chain(5, Late).freeze()) for worker in group]
+    for epoch in range(3):
+        for instance in instances:
+            instance.input("numbers").send([1], epoch)
+            instance.input("numbers").seal(epoch)
+        settle(group)
+        assert all(instance.output("passed").complete_before == epoch + 1 for instance in instances)
+        first, second = (sorted(instance.tracker.counts()) for instance in instances)
+        assert first == second, "each has heard all of the other"
+    assert taken > told and not untold
 
 
 def test_alone_who_resumes_lets_others_come_in_between() -> None:
