@@ -11,6 +11,7 @@ from differential.compiled_loops import rounds as rounds_module
 from differential.compiled_loops.rounds import Rounds
 from differential.kernels.compiled_loops.layout import NO_ROOM
 from differential.kernels.compiled_loops.round_layout import ENDS, R_VOTE, ROUND, V_NUMBER, WAITS
+from progress.compiled.arrays import Int64s
 
 
 class Played:
@@ -24,7 +25,7 @@ class Played:
         self.rounds._why, self.rounds._error = WAITS, None
         monkeypatch.setattr(rounds_module, "run_rounds", self.run)
 
-    def run(self, tables: object, state: rounds_module.Int64s) -> int:
+    def run(self, tables: object, state: Int64s) -> int:
         votes, why = self.runs.pop(0)
         state[R_VOTE + V_NUMBER] += votes
         if isinstance(why, OverflowError):
