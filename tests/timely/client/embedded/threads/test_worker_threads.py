@@ -113,10 +113,8 @@ def test_all_is_done_when_it_returns_and_nobody_works_after_it(
                 worker.waiting.append(left)
                 meant += left + 1
         has_work = any(worker.waiting for worker in workers)
-        assert pool.work() == has_work
-        assert not pool.has_paused
-        assert sum(worker.done for worker in workers) == meant
-        assert pool._network.in_flight() == 0
+        assert pool.work() == has_work and not pool.has_paused
+        assert sum(worker.done for worker in workers) == meant and pool._network.in_flight() == 0
         assert [transport.is_held for transport in pool._transports] == [False] + [True] * (count - 1)
     if in_turn is False:
         assert len({worker.thread for worker in workers}) == count, "each in a thread of its own"
