@@ -55,9 +55,15 @@ class Judge:
         self._database.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM told')
         self._database.unregister("told")
 
-    def answer(self, sql: str) -> Multiset:
-        """The rows of `sql`, each as often as it is there."""
-        return Counter(self._database.execute(sql).fetchall())
+    def answer(self, sql: str, optimised: bool = True) -> Multiset:
+        """The rows of `sql`, each as often as it is there; without `optimised` as the text says it."""
+        if optimised:
+            return Counter(self._database.execute(sql).fetchall())
+        self._database.execute("PRAGMA disable_optimizer")
+        try:
+            return Counter(self._database.execute(sql).fetchall())
+        finally:
+            self._database.execute("PRAGMA enable_optimizer")
 
     def width(self, sql: str) -> int:
         """How many columns the answer of `sql` has."""

@@ -38,6 +38,10 @@ class Compared:
     wrong: list[str] = field(default_factory=list)
     unneeded: int = 0
     """Answers that we have not, since a scalar subquery has several rows which no row needs."""
+    optimised: int = 0
+    """Answers with which DuckDB agrees once it optimises nothing: 2.0.1 takes rows from a right join whose
+    left side has a condition that is never true.
+    """
     refused: list[str] = field(default_factory=list)
 
 
@@ -77,7 +81,9 @@ def compared(judge: Judge, texts: Mapping[int, str], declared: Mapping[str, str]
                         outcome.unneeded += 1
                         continue
                     why = f"{error!s:.300} instead of {wanted[number, epoch]}"
-                if why:
+                if why and _is_of_an_optimiser(judge, schemas, contents, texts[number], flow, number, names):
+                    outcome.optimised += 1
+                elif why:
                     wrong.setdefault(number, f"{number}, epoch {epoch}: {why} of {contents}\n{texts[number]}")
     outcome.count = len(columns)
     outcome.wrong += wrong.values()
@@ -109,6 +115,20 @@ def _difference(flow: Flow, number: int, names: tuple[str, ...], wanted: Multise
     have = Counter(zip(*(table.column(name).to_pylist() for name in names), strict=True))
     here, there = differences(have, wanted)
     return f"{here} instead of {there}" if here or there else ""
+
+
+def _is_of_an_optimiser(
+    judge: Judge,
+    schemas: Mapping[str, Schema],
+    contents: Tables,
+    text: str,
+    flow: Flow,
+    number: int,
+    names: tuple[str, ...],
+) -> bool:
+    for name, rows in contents.items():
+        judge.tell(name, schemas[name], rows)
+    return not _difference(flow, number, names, judge.answer(text, optimised=False))
 
 
 def _has_several_rows(

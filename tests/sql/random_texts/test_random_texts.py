@@ -39,3 +39,16 @@ def test_a_scalar_with_two_rows_that_no_row_needs_is_told_apart_from_a_wrong_ans
     outcome = compared(judge, texts, TABLES, 1)
     assert (outcome.count, outcome.unneeded, outcome.wrong) == (2, 4, [])
     judge.close()
+
+
+def test_who_is_wrong_is_asked_of_a_judge_that_optimises_nothing() -> None:
+    """Seed 402400 of the long form, in short: DuckDB 2.0.1 loses the rows of a right join."""
+    text = (
+        "SELECT 1 AS n FROM (VALUES ('ab')) AS one(p) WHERE EXISTS (SELECT a.c0 FROM (SELECT v.k AS c0, "
+        "max(v.k) OVER (PARTITION BY v.k ORDER BY v.x) AS c1, v.k AS c2 FROM v WHERE v.k > v.k) AS a "
+        "RIGHT JOIN u ON a.c2 = u.c)"
+    )
+    judge = Judge()
+    assert judge.answer("SELECT 1", optimised=False) == judge.answer("SELECT 1")
+    outcome = compared(judge, {402400: text}, WIDER_TABLES, 1)
+    assert outcome.count == 1 and not outcome.wrong and not outcome.refused
