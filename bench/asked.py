@@ -53,7 +53,7 @@ _LEAST_IN_PYTHON = 10_000
 
 
 def asked(case: Case, workers: int, beside: str) -> Asked:
-    """What is asked of a case beside a system: "Rust", "Flink", "Pathway" …; nothing beside others."""
+    """Return the ratios that a case must meet beside a system, as "Rust" or "Flink"; none beside others."""
     if beside in PYTHON_PEERS and case.sizes[0] >= _LEAST_IN_PYTHON:
         return Asked(_AHEAD, _AHEAD, _AHEAD)
     if beside in ENGINES and case in CASES and case.words in _OF_ENGINES and workers in (1, 2):

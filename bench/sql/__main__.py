@@ -3,8 +3,8 @@
     python -m bench.sql nexmark [QUERY ...] [--events 100000] [--changes 50] [--each 1000]
     python -m bench.sql tpch [QUERY ...] --folder FOLDER [--copies 1] [--changes 50]
 
-Nexmark: so many events are loaded, and each change are some more. TPC-H: the tables of FOLDER, of which 50
-lines of orders go and 50 come in each change. Ours are tables and a view of `cluster.sql`. Flink SQL
+Nexmark: `--events` says how many are loaded; each change brings some more. TPC-H: the tables of FOLDER; each
+change removes 50 lines of orders and brings 50. Ours are tables and a view of `cluster.sql`. Flink SQL
 follows, too; DuckDB and Spark compute the last answer anew, from tables in memory. A round counts only if
 all answers are DuckDB's. --without leaves engines out; one that is not built is left out with a line that
 says how to build it.

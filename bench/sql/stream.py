@@ -22,7 +22,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class StreamTable:
-    """A table with all rows that are ever there; `epochs` begins with the load, of which nothing goes.
+    """A table with all rows that are ever there; `epochs` begins with the load, which removes nothing.
 
     rowtime    a column of which Flink makes windows; then its rows are in its order, and stay
     """

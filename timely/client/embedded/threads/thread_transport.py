@@ -1,7 +1,8 @@
 """A transport between workers of one process, each in a thread.
 
 Small messages go by rings, as between processes of one host (`neighbours.py`): kernels read and write these
-without the interpreter's lock. Large ones are handed over as they are, without a copy. A thread that has
+without the interpreter's lock. Large ones are handed over as they are, without a copy. So are all messages
+while workers take turns in one thread, unless a loop waits for them in its ring. A thread that has
 nothing to do sleeps, since one that looks out in Python would keep the others from working. It is woken by a
 lock, not by a byte in a pipe: a thread that writes to a pipe lets go of the interpreter's lock, and waits
 until the thread that it has woken does so.
@@ -28,12 +29,6 @@ _LOOKS: Final = 10_000
 """How often a kernel that waits looks before it returns. Meanwhile it uses its core, but does not hold the
 interpreter's lock.
 """
-
-
-def _never(number: int) -> bool:
-    """Let a kernel not wait."""
-    del number
-    return False
 
 
 class ThreadNetwork:
@@ -162,7 +157,7 @@ class ThreadTransport:
             return None
         if self.is_held:  # workers that take turns in one thread cannot wait for each other
             self.is_lent_in_turn = True
-            return Lent(lines, _never, 1, self.others)
+            return Lent(lines, lambda number: False, 1, self.others)
         return Lent(lines, self._looks_out, _LOOKS)
 
     def take_back(self) -> tuple[int, int]:
@@ -183,9 +178,7 @@ class ThreadTransport:
         return not any(self._come) and self.neighbours.looks_out(number)
 
     def _hand_over(self, peer: int, frames: Sequence[Frame]) -> None:
-        """Send a message that does not fit a ring: hand over its memory, which the sender does not change any
-        more.
-        """
+        """Send a message by no ring: hand over its memory, which the sender does not change any more."""
         transport = self._transports[peer]
         transport._come[self._index].append([bytes_of(frame) for frame in frames])
         transport.wake()
