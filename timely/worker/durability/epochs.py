@@ -81,9 +81,25 @@ class DurableEpochs:
         """Note that the epochs of a dataflow come from logs that count: those that were sealed, or those
         before this one.
         """
+        self._forget_ended()
         sealed_at = {**sealed_before(instance), **self._sealed_apart(instance)}
         for name, sealed in sealed_at.items():
             self._before[instance.index, name] = sealed if before is None else before
+
+    def _forget_ended(self) -> None:
+        """Keep nothing of dataflows that have ended: a cluster may install and end any number. Told of one
+        later, as by a worker that lags behind, it is forgotten when the next begins.
+        """
+        ended = self._worker.ended
+
+        def has_ended(dataflow: int) -> bool:
+            return dataflow in ended or ended.is_long_over(dataflow)
+
+        self._are_apart = {dataflow for dataflow in self._are_apart if not has_ended(dataflow)}
+        self._unmarked = {key for key in self._unmarked if not has_ended(key[0])}
+        self._before = {key: epoch for key, epoch in self._before.items() if not has_ended(key[0])}
+        self._synced = {key: epochs for key, epochs in self._synced.items() if not has_ended(key[0])}
+        self._leading = {key: names for key, names in self._leading.items() if not has_ended(key[0])}
 
     def begin_new(self, instance: Instance) -> None:
         """Note that a dataflow begins that no log has: it takes no rows of its own for earlier epochs."""

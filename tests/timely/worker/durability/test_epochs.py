@@ -8,19 +8,32 @@ again_*     after a restart
 
 from __future__ import annotations
 
+from collections import deque
+
 import pyarrow as pa
 import pytest
 from durable_workers import DurableWorkers, words
 from followed_workers import Followers, as_cluster
 from simulated_store import SimulatedDisk, SimulatedStore
 
+from timely import failure
 from timely.durable.bases.coverage import logs_of
 from timely.durable.bases.folding import fold
 from timely.durable.incarnations import announce
 from timely.operators.capture import FOREVER
-from timely.wire.requests import IN_OPEN, WHEN_NAMED, Decide, Deliver, Describe, Progress, Read, Reply
+from timely.wire.requests import (
+    IN_OPEN,
+    WHEN_NAMED,
+    Decide,
+    Deliver,
+    Describe,
+    Progress,
+    Read,
+    Reply,
+    Uninstall,
+)
 from timely.worker.answers.later import Later
-from timely.worker.durability.epochs import sealed_before
+from timely.worker.durability.epochs import DurableEpochs, sealed_before
 from timely.worker.orders import open_epoch
 
 
@@ -34,6 +47,11 @@ def is_shown(
         workers.settle()  # what is shown is noted when somebody asks
         return answer.ready() is not None
     return True
+
+
+def words_of(epochs: DurableEpochs) -> int:
+    """How many entries a worker keeps of what is durable."""
+    return sum(len(kept) for kept in vars(epochs).values() if isinstance(kept, (dict, set, deque)))
 
 
 def insert(workers: DurableWorkers, text: str, sequence: int, worker: int = 0) -> None:
@@ -153,6 +171,21 @@ def test_shown_of_an_input_that_is_behind_is_not_what_is_durable_of_one_that_is_
         for worker in range(count):
             assert is_shown(workers, 1, worker, output="sold")
         assert workers.ask(Describe(0)).values["durable"] == 1, "up to where all are that are open"
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_nothing_is_kept_of_dataflows_that_have_ended(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failure, "ENDED_COUNT_MAX", 3)  # of earlier ones only the numbers are known
+    with DurableWorkers(SimulatedDisk(), count) as workers:
+        sizes = set()
+        for round_ in range(8):
+            dataflow = workers.install("shop")
+            workers.ask(Decide(dataflow, 2, seals=True, only="words"))  # counted apart
+            assert is_shown(workers, 2, dataflow=dataflow, output="loud")
+            workers.ask(Uninstall(dataflow, False))
+            if round_:
+                sizes.add(tuple(words_of(each.epochs) for each in workers.durable))
+        assert len(sizes) == 1, "as much after any number of them"
 
 
 @pytest.mark.parametrize("folds", [False, True], ids=["from logs", "from a base"])
