@@ -36,12 +36,12 @@ from differential.kernels.history.history import (
     multiplicity,
     pended_times,
 )
-from differential.kernels.history.in_order import begin, next_value
+from differential.kernels.history.in_order import NOTHING, SYMBOLS, begin, next_step, with_symbols
 from differential.kernels.merging.merge import first_rows
 from differential.kernels.overflow import SMALL_BITS, is_positive, wide_add
 from differential.kernels.rows.memory import DIRECTORY, LUB, describe_words, read
 from differential.kernels.rows.search import cursors_of, locate, whose_turn
-from progress.compiled.kernel import Int64s, kernel
+from progress.compiled.kernel import Int64s, kernel, small_kernel
 from progress.times.word_order import word_is_beyond, word_less_equal, word_lub
 
 NO_RANK: Final = 0
@@ -74,7 +74,7 @@ def with_ready(table: Int64s, ready: Int64s, guards: int) -> Int64s:
     return lines
 
 
-@kernel
+@small_kernel
 def answers_stay(
     ready: Int64s,
     group: tuple[int, int],
@@ -126,21 +126,31 @@ def answers_stay(
     return True
 
 
-@kernel
-def take_value(
-    lines: Int64s, blocks: Int64s, value: Int64s, shape: Int64s, state: Int64s, rows: Int64s
-) -> Int64s:
-    """Append the rows of a value, times advanced to the floor, to the state[WALKED] rows of `rows`.
+@small_kernel
+def rows_of_block(cursors: Int64s) -> int:
+    """Return the number of rows of the value at hand, in all runs."""
+    size = np.int64(0)
+    at = cursors.shape[0] - 2
+    for run in range(cursors.shape[1]):
+        size += cursors[at + 1, run] - cursors[at, run]
+    return size
 
-    Return `rows`, or a larger copy.
-    blocks   int64[2, runs]: the bounds of these rows in each run
+
+@small_kernel
+def take_value(
+    lines: Int64s, cursors: Int64s, value: Int64s, shape: Int64s, state: Int64s, rows: Int64s
+) -> None:
+    """Append the rows of the value at hand, times advanced to the floor, to the state[WALKED] rows of `rows`.
+
+    Requires: room for these rows.
     """
     kw, vw, guards, floor = shape[0], shape[1], shape[2], state[1]
     count = state[WALKED]
+    at = cursors.shape[0] - 2
     for run in range(lines.shape[0]):
-        first, last = blocks[0, run], blocks[1, run]
-        if count + last - first > rows.shape[1]:
-            rows = more_rows(rows, count + last - first)
+        first, last = cursors[at, run], cursors[at + 1, run]
+        if first == last:
+            continue
         early = word_less_equal(lines[run, LUB], floor, guards)
         for row in range(first, last):
             for word in range(vw):
@@ -150,10 +160,9 @@ def take_value(
             count += 1
     state[READ] += count - state[WALKED]
     state[WALKED] = count
-    return rows
 
 
-@kernel
+@small_kernel
 def total_at(rows: Int64s, start: int, stop: int, time: int, guards: int, most: int) -> int:
     """Return the sum of the diffs of the rows [start, stop) at times ≤ `time`, from 0 up to `most`."""
     words = rows.shape[0] - 2
@@ -166,7 +175,7 @@ def total_at(rows: Int64s, start: int, stop: int, time: int, guards: int, most: 
     return most if high > 0 or low < 0 or low > most else low
 
 
-@kernel
+@small_kernel
 def cover(
     times: Int64s, state: Int64s, rows: Int64s, start: int, frontier: Int64s, guards: int, needed: int
 ) -> int:
@@ -183,7 +192,7 @@ def cover(
     return missing
 
 
-@kernel
+@small_kernel
 def is_tie(rows: Int64s, row: int, value: Int64s, ordered: int) -> bool:
     """Return True if a value has the first `ordered` words of a row."""
     for word in range(ordered):
@@ -201,29 +210,31 @@ def walk(
     shape: Int64s,
     frontier: Int64s,
     state: Int64s,
-    both: tuple[Int64s, Int64s],
+    arrays: tuple[Int64s, Int64s, Int64s],
 ) -> tuple[Int64s, Int64s, Int64s]:
     """Go through the values until every ready time has the rows that it needs; return (times, rows, waiting).
 
-    both   `times`, and `rows` int64[vw + 2, room] for the walked rows; larger copies are returned
+    arrays   `times`, and `rows` int64[vw + 2, room] for the walked rows, of which larger copies are returned;
+             int64[vw] for the value at hand
     """
-    times, rows = both
+    times, rows, value = arrays
     vw, guards, needed = shape[1], shape[2], shape[3] + shape[4]
-    blocks = np.empty((2, cursors.shape[1]), np.int64)
-    value = np.empty(vw, np.int64)
-    last = 4 * (source[1].shape[1] - 1)
     for index in range(state[0]):
         times[1, index] = 0
     state[WALKED] = 0
     missing = np.int64(1)
     while missing > 0 or shape[7] != 0:
-        has_value, waiting = next_value(source, cursors, waiting, marks, value)
-        if not has_value or (missing == 0 and not is_tie(rows, state[WALKED] - 1, value, shape[6])):
+        step = next_step(source, cursors, waiting, marks, value)
+        while step == SYMBOLS:
+            waiting = with_symbols(source, cursors, waiting, marks)
+            step = next_step(source, cursors, waiting, marks, value)
+        if step == NOTHING or (missing == 0 and not is_tie(rows, state[WALKED] - 1, value, shape[6])):
             break
-        for run in range(cursors.shape[1]):
-            blocks[0, run], blocks[1, run] = cursors[last + 2, run], cursors[last + 3, run]
         start = state[WALKED]
-        rows = take_value(source[0], blocks, value, shape, state, rows)
+        size = rows_of_block(cursors)
+        if start + size > rows.shape[1]:
+            rows = more_rows(rows, start + size)
+        take_value(source[0], cursors, value, shape, state, rows)
         for row in range(start, state[WALKED]):
             if rows[vw, row] != state[1]:
                 if times.shape[1] <= 2 * state[0] + 2:
@@ -233,7 +244,7 @@ def walk(
     return times, rows, waiting
 
 
-@kernel
+@small_kernel
 def value_end(rows: Int64s, start: int, stop: int, words: int) -> int:
     """Return the row behind the last one whose first `words` words are those of row `start`."""
     row = start + 1
@@ -245,21 +256,15 @@ def value_end(rows: Int64s, start: int, stop: int, words: int) -> int:
     return row
 
 
-@kernel
-def put_answer(chosen: Int64s, count: int, rows: Int64s, row: int, rank: int, diff: int) -> Int64s:
-    """Write a value as row `count` of `chosen`, with its rank if there is a word for it.
-
-    Return `chosen`, or a larger copy.
-    """
+@small_kernel
+def put_answer(chosen: Int64s, count: int, rows: Int64s, row: int, rank: int, diff: int) -> None:
+    """Write a value as row `count` of `chosen`, with its rank if there is a word for it. Requires: room."""
     vw = rows.shape[0] - 2
-    if count + 1 >= chosen.shape[1]:
-        chosen = more_rows(chosen, count + 1)
     for word in range(vw):
         chosen[word, count] = rows[word, row]
     if chosen.shape[0] > vw + 2:
         chosen[vw, count] = rank
     chosen[chosen.shape[0] - 1, count] = diff
-    return chosen
 
 
 @kernel
@@ -284,12 +289,16 @@ def choose(
             first = max(before, offset)
             before += total
             if kind == ROW_NUMBER:
+                if count + before - first > chosen.shape[1]:
+                    chosen = more_rows(chosen, count + before - first)
                 for position in range(first, before):
-                    chosen = put_answer(chosen, count, rows, row, position + 1, np.int64(1))
+                    put_answer(chosen, count, rows, row, position + 1, np.int64(1))
                     count += 1
             elif before > first:
+                if count + 1 >= chosen.shape[1]:
+                    chosen = more_rows(chosen, count + 1)
                 rank = number if kind == RANK else dense
-                chosen = put_answer(chosen, count, rows, row, rank, before - first)
+                put_answer(chosen, count, rows, row, rank, before - first)
                 count += 1
         row = after
     return chosen, count
@@ -354,7 +363,7 @@ def corrections_of(
     return chosen, all_corrections
 
 
-@kernel
+@small_kernel
 def put_behind(source: Int64s, count: int, target: Int64s, at: int) -> None:
     """Copy the first `count` rows to rows `at` and following of `target`."""
     for column in range(source.shape[0]):
@@ -382,7 +391,7 @@ def reduce_first(
                     how many words decide whether two rows have one rank, or are ties; 1 if ties are answers
     levels, ranks   as in `in_order.py`
     Ensures: corrections and pending times are sorted. If symbols are without a rank, corrections are wrong.
-    Cost: for each key a search in every run, and the cost of `next_value` for offset + limit values, unless
+    Cost: for each key a search in every run, and the cost of `next_step` for offset + limit values, unless
     skipped; more values where multiplicities are not positive.
     """
     kw, vw, guards, aw = shape[0], shape[1], shape[2], shape[1] + (shape[5] != NO_RANK)
@@ -391,6 +400,7 @@ def reduce_first(
     located, answer_cursors = cursors_of(lines), cursors_of(answers_table)
     cursors = np.zeros((4 * levels.shape[1], lines.shape[0]), np.int64)
     waiting, marks = np.empty((2, 16), np.int64), np.zeros(levels.shape[1] + 3, np.int64)
+    value, newest = np.empty(vw, np.int64), table.shape[0]  # the line of the ready rows
     times, reach = np.empty((3, 32), np.int64), np.empty((3, 32), np.int64)
     state, reached, nothing = np.zeros(8, np.int64), np.zeros(8, np.int64), np.empty(0, np.int64)
     rows, answers = np.empty((vw + 2, 64), np.int64), np.empty((aw + 2, 64), np.int64)
@@ -406,29 +416,36 @@ def reduce_first(
         if order <= 0:
             i, one_time = key_end(ready, i, kw, kw + vw)
             last_seed = first + 1 if one_time else i
-            times = with_seeds(ready, first, last_seed, kw + vw, times, state, frontier, guards)
+            state[0], state[1], times[0, 0] = 1, ready[kw + vw, first], ready[kw + vw, first]
+            if not one_time:
+                times = with_seeds(ready, first + 1, i, kw + vw, times, state, frontier, guards)
         if order >= 0:
             p, _ = key_end(pending, p, kw, kw)
             times = with_seeds(pending, first_pending, p, kw, times, state, frontier, guards)
         answers = gathered(answers_table, answer_cursors, keys, key, kw, state, guards, answers)
         held = consolidate_key(answers, state)
-        if order < 0 and shape[4] >> SMALL_BITS == 0:  # no time is beyond: the key is not visited again
+        # Without answers there are fewer than `limit`. Without pending times the key is not visited again.
+        if held > 0 and order < 0 and shape[4] >> SMALL_BITS == 0:
             reached[0] = 0
             reach = with_seeds(ready, first, last_seed, kw + vw, reach, reached, nothing, guards)
             reach = closed_with(answers, held, aw, reach, reached, nothing, guards)
             group, cut = (first, i - 1), levels[0, 0]
             if answers_stay(ready, group, reach, reached[0], answers, held, cut, shape):
                 continue
-        times = closed_with(answers, held, aw, times, state, frontier, guards)
-        locate(lines, located, keys, key, kw)
+        if held > 0:
+            times = closed_with(answers, held, aw, times, state, frontier, guards)
+        locate(table, located, keys, key, kw)
+        located[0, newest], located[1, newest] = first, i
         begin(cursors, located, marks)
-        times, rows, waiting = walk(source, cursors, waiting, marks, shape, frontier, state, (times, rows))
+        arrays = times, rows, value
+        times, rows, waiting = walk(source, cursors, waiting, marks, shape, frontier, state, arrays)
         state[2] = held
         both = corrections_of(times, state, frontier, shape, rows, answers, both)
         if state[2] > 0:
             out = appended(out, emitted, keys, key, kw, both[1], state[2])
             emitted += state[2]
-        pended = pended_times(times, state, frontier, guards, pended, keys, key, kw)
+        if state[0] > 1:  # else it is the time of a ready row or pair
+            pended = pended_times(times, state, frontier, guards, pended, keys, key, kw)
     unknown = np.empty(marks[2], np.int64)
     for index in range(marks[2]):
         unknown[index] = waiting[1, index]

@@ -317,6 +317,10 @@ def put_row(rows: Int64s, count: int, source: Int64s, index: int) -> int:
                     rows[column, later - 1] = rows[column, later]
             return count - 1
         return count
+    if at == count:
+        for column in range(columns):
+            rows[column, at] = source[column, index]
+        return count + 1
     for column in range(columns):
         rows[column, spare] = source[column, index]  # the moving rows may overwrite it
         for later in range(count, at, -1):

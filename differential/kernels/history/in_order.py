@@ -25,16 +25,23 @@ costs n searches in each run, and in a block as many as it has different symbols
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from differential.kernels.history.history import more_rows
 from differential.kernels.rows.memory import read
 from differential.kernels.rows.search import first_from
 from differential.kernels.rows.sort import sort_words
-from progress.compiled.kernel import Int64s, kernel
+from progress.compiled.kernel import Int64s, kernel, small_kernel
+
+VALUE: Final = 0
+SYMBOLS: Final = 1
+NOTHING: Final = 2
+"""What `next_step` finds: a value, a block whose symbols are to be put in order, no value any more."""
 
 
-@kernel
+@small_kernel
 def begin(cursors: Int64s, located: Int64s, marks: Int64s) -> None:
     """Begin with all rows of a key, whose bounds are in `located` int64[2, runs]."""
     for run in range(located.shape[1]):
@@ -43,7 +50,7 @@ def begin(cursors: Int64s, located: Int64s, marks: Int64s) -> None:
     marks[0], marks[1], marks[3] = 0, 0, 0
 
 
-@kernel
+@small_kernel
 def least_head(
     lines: Int64s, cursors: Int64s, level: int, kw: int, span: tuple[int, int], value: Int64s
 ) -> bool:
@@ -70,23 +77,28 @@ def least_head(
     return has_row
 
 
-@kernel
+@small_kernel
 def enter_block(
     lines: Int64s, cursors: Int64s, level: int, kw: int, span: tuple[int, int], value: Int64s
 ) -> None:
-    """Make the rows with these words the block of a level, and move its cursors past them."""
+    """Make the rows with these words the block of a level, and move its cursors past them.
+
+    Requires: no row at a cursor has lesser words, so the block begins at the cursor, or has none of its run.
+    """
     for run in range(lines.shape[0]):
         first, last = cursors[4 * level, run], cursors[4 * level + 1, run]
         for word in range(span[0], span[1]):
-            first = first_from(lines, run, kw + word, first, last, value[word], np.int64(0))
-            last = first_from(lines, run, kw + word, first, last, value[word], np.int64(1))
+            if first < last:
+                if read(lines, run, kw + word, first) != value[word]:
+                    last = first
+                elif last - first > 1:
+                    last = first_from(lines, run, kw + word, first + 1, last, value[word], np.int64(1))
         cursors[4 * level + 2, run] = first
         cursors[4 * level + 3, run] = last
-        if last > first:
-            cursors[4 * level, run] = last
+        cursors[4 * level, run] = last
 
 
-@kernel
+@small_kernel
 def enter_symbol(lines: Int64s, cursors: Int64s, level: int, column: int, symbol: int) -> None:
     """Let the next level begin with the rows of the block that have this symbol in `column`."""
     for run in range(lines.shape[0]):
@@ -131,8 +143,16 @@ def rank_of(ranks: Int64s, symbol: int) -> int:
 
 
 @kernel
-def with_symbols(symbols: Int64s, turn: int, ranks: Int64s, waiting: Int64s, marks: Int64s) -> Int64s:
-    """Put the symbols of a block on the stack, the first in order on top; return it, or a larger copy."""
+def with_symbols(
+    source: tuple[Int64s, Int64s, Int64s, int], cursors: Int64s, waiting: Int64s, marks: Int64s
+) -> Int64s:
+    """Put the symbols of the block at hand on the stack, the first in order on top.
+
+    Return the stack, or a larger copy.
+    """
+    lines, levels, ranks, kw = source
+    level = marks[0]
+    symbols = symbols_of(lines, cursors, level, kw + levels[0, level])
     count = symbols.shape[1]
     if count > 1:
         for index in range(count):
@@ -142,7 +162,7 @@ def with_symbols(symbols: Int64s, turn: int, ranks: Int64s, waiting: Int64s, mar
                     waiting = more_rows(waiting, marks[2])
                 waiting[1, marks[2]] = symbols[1, index]
                 marks[2] += 1
-            symbols[0, index] = turn * rank
+            symbols[0, index] = levels[1, level] * rank
         symbols = sort_words(symbols)
     if marks[1] + count > waiting.shape[1]:
         waiting = more_rows(waiting, marks[1] + count)
@@ -152,21 +172,23 @@ def with_symbols(symbols: Int64s, turn: int, ranks: Int64s, waiting: Int64s, mar
     return waiting
 
 
-@kernel
-def next_value(
+@small_kernel
+def next_step(
     source: tuple[Int64s, Int64s, Int64s, int],
     cursors: Int64s,
     waiting: Int64s,
     marks: Int64s,
     value: Int64s,
-) -> tuple[bool, Int64s]:
-    """Find the next value in order; its rows are then the block of the last level.
+) -> int:
+    """Go on to the next value in order; return VALUE, SYMBOLS or NOTHING.
 
-    Return (False behind the last value, `waiting` or a larger copy).
+    The rows of a value are the block of the last level. After SYMBOLS the caller calls `with_symbols`, and
+    then this function again: so it makes no array, and can be a part of the loop that calls it.
+
     source   lines, levels, ranks, and the number of key words of a row
     value    int64[words]: gets the value
     """
-    lines, levels, ranks, kw = source
+    lines, levels, _, kw = source
     last = levels.shape[1] - 1
     while marks[0] >= 0:
         level = marks[0]
@@ -182,8 +204,5 @@ def next_value(
             marks[0] = level - 1
         else:
             enter_block(lines, cursors, level, kw, (start, stop), value)
-            if level == last:
-                return True, waiting
-            symbols = symbols_of(lines, cursors, level, kw + stop)
-            waiting = with_symbols(symbols, levels[1, level], ranks, waiting, marks)
-    return False, waiting
+            return VALUE if level == last else SYMBOLS
+    return NOTHING

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from differential.kernels.history.in_order import begin, next_value
+from differential.kernels.history.in_order import NOTHING, SYMBOLS, begin, next_step, with_symbols
 from differential.kernels.rows.search import cursors_of, locate
 from differential.trace.trace import Trace
 
@@ -35,10 +35,11 @@ def _walked(
     waiting, marks = np.empty((2, 1), np.int64), np.zeros(levels.shape[1] + 3, np.int64)
     begin(cursors, located, marks)
     value, found = np.empty(vw, np.int64), []
-    more = True
-    while more:
-        more, waiting = next_value((lines, levels, known, 1), cursors, waiting, marks, value)
-        if more:
+    source = (lines, levels, known, 1)
+    while (step := next_step(source, cursors, waiting, marks, value)) != NOTHING:
+        if step == SYMBOLS:
+            waiting = with_symbols(source, cursors, waiting, marks)
+        else:
             blocks = cursors[-2:]
             assert (blocks[1] >= blocks[0]).all() and (blocks[1] > blocks[0]).any()
             found.append(tuple(value.tolist()))
