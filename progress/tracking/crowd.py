@@ -134,22 +134,8 @@ class Crowd:
 
         Cost: O(f log f), f being the number of images of foremost times there, and that of `minimal_words`.
         """
-        guards, outside = int(table.guards[column]), ~int(table.valid[column])
-        parts: list[Int64s] = []
-        for location, entry in self._entries.items():
-            for keep, add in table.between(location, column):
-                images = (entry.foremost & keep) + add
-                are_times = images & outside == 0
-                parts.append(images[are_times])
-                if not are_times.all():
-                    carried = [word_carried(word, guards, ~outside) for word in images[~are_times].tolist()]
-                    parts.append(np.array([word for word in carried if word >= 0], dtype=np.int64))
-        if not parts:
-            return np.empty(0, dtype=np.int64)
-        # Each part is ascending, and numpy's stable sort merges sorted parts.
-        images = np.sort(np.concatenate(parts), kind="stable")
-        assert images.dtype == np.int64
-        return minimal_words(images, guards)
+        at, words = self.foremost()
+        return edge_of(at, words, table, column)
 
     def least_word(self) -> int:
         """Return the least active word as an integer. Requires: something is active."""
@@ -187,3 +173,31 @@ class Crowd:
         if not entry.counts:
             del self._entries[location]
         return moved
+
+
+def edge_of(at: Int64s, words: Int64s, table: SummaryTable, column: int) -> Int64s:
+    """Return the frontier at a column of the table of summaries, ascending, of pointstamps in two columns:
+    see `Crowd.foremost`, `Crowd.edge`.
+    """
+    guards, valid = int(table.guards[column]), int(table.valid[column])
+    numbers = table.set_of[at, column]
+    if not numbers.all():
+        leading = np.flatnonzero(numbers)
+        numbers, words = numbers[leading], words[leading]
+    counts = table.sets[numbers, 0]
+    most = int(counts.max(initial=0))
+    if most == 0:
+        return np.empty(0, dtype=np.int64)
+    # One row for each summary of a set, so that the images of a location stand together, ascending: numpy's
+    # stable sort merges sorted parts.
+    sets = table.sets[:, : 1 + 2 * most].T[:, numbers]
+    images = (words & sets[1::2]) + sets[2::2]
+    images = images[0] if most == 1 else images[np.arange(most)[:, np.newaxis] < counts]
+    are_far = images & ~valid != 0
+    if are_far.any():
+        carried = [word_carried(word, guards, valid) for word in images[are_far].tolist()]
+        late = np.array([word for word in carried if word >= 0], dtype=np.int64)
+        images = np.concatenate([images[~are_far], late])
+    images.sort(kind="stable")
+    assert images.dtype == np.int64
+    return minimal_words(images, guards)

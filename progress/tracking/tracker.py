@@ -68,7 +68,7 @@ from progress.times.anchor import Anchor
 from progress.times.timestamp import Timestamp
 from progress.times.word_order import word_carried
 from progress.tracking.count_changes import Change
-from progress.tracking.crowd import Crowd
+from progress.tracking.crowd import Crowd, edge_of
 from progress.tracking.earliest import EarliestTimes
 from progress.tracking.precursors import (
     COLUMN,
@@ -257,7 +257,9 @@ class Tracker:
             at, words = crowd.foremost()
             # The kernel's table and its rows of ports have room for few; more are merged one port at a time.
             is_few = max(at.shape[0], len(touched)) <= self._active.shape[1]
-            moved = self._edges_of_few(at, words, touched) if is_few else self._edges_of_many(touched)
+            moved = (
+                self._edges_of_few(at, words, touched) if is_few else self._edges_of_many(at, words, touched)
+            )
         if len(crowd) <= self._few_again:
             self._crowd = None
             self._make_room(max(len(crowd), 1))
@@ -294,16 +296,13 @@ class Tracker:
             self._frontiers[port] = None
         return ports
 
-    def _edges_of_many(self, touched: list[int]) -> list[int]:
+    def _edges_of_many(self, at: Int64s, words: Int64s, touched: list[int]) -> list[int]:
         """Recompute frontiers that may be too long for their rows; such a row has SIZE -1."""
-        crowd, table = self._crowd, self.summaries
-        assert crowd is not None
+        table = self.summaries
         assert isinstance(table, SummaryTable)
         moved: list[int] = []
-        for port, column in enumerate(table.column_of_group):
-            if not table.set_of[touched, column].any():
-                continue
-            edge = crowd.edge(table, column)
+        for port in np.flatnonzero(table.set_of[touched][:, table.column_of_group].any(axis=0)).tolist():
+            edge = edge_of(at, words, table, table.column_of_group[port])
             if np.array_equal(edge, self.frontier(port)):
                 continue
             moved.append(port)
