@@ -20,6 +20,7 @@ from timely import Capability, Dataflow, Stream, Vertex
 from timely.building.exchange import RecordRoute
 from timely.building.loop import Loop, LoopOrder
 from timely.client.tables import records_of
+from timely.running.checking.actions import Receive, singly
 from timely.running.checking.monitor import Monitor
 from timely.running.core import Worker
 from timely.running.instance import Instance
@@ -342,7 +343,7 @@ def run(
     if monitored:
         Monitor(group, network)
     instances = [worker.install(Builder(seed, watch, workers).flow.freeze()) for worker in group]
-    schedule = random.Random(delays)
+    schedule = random.Random(f"{seed} without delays" if delays is None else delays)
     feed = random.Random(seed + 1)
     for epoch in range(EPOCHS):
         for name in instances[0].inputs:
@@ -374,16 +375,26 @@ def step(group: list[Worker], schedule: random.Random, steps: int) -> bool:
     """Workers run at their own pace, by whole steps and single actions: what is next is decided by the
     schedule. Returns whether there was something left to do.
     """
+    able = [worker.enabled() for worker in group]
     for _ in range(steps):
-        actions = [(worker, action) for worker in group for action in worker.enabled()]
+        actions = [(who, action) for who, each in enumerate(able) for action in each]
         if not actions:
             return False
-        worker, action = schedule.choice(actions)
+        who, action = schedule.choice(actions)
         if schedule.random() < WHOLE_STEPS:
-            worker.step()
+            group[who].step()
         else:
-            worker.perform(action)
+            group[who].perform(action)
+        for other, worker in enumerate(group):
+            if other == who or messages_at(worker) != sum(isinstance(each, Receive) for each in able[other]):
+                able[other] = worker.enabled()
     return True
+
+
+def messages_at(worker: Worker) -> int:
+    """From how many others a message waits for a worker: all that others can change of what it may do."""
+    transport = worker._transport
+    return 0 if transport is None else len(singly(transport).heard())
 
 
 def finish(group: list[Worker], schedule: random.Random) -> None:

@@ -41,6 +41,11 @@ class MemoryNetwork:
         """
         return list(self._queues[source, target])
 
+    def heard(self, target: int) -> list[int]:
+        """Return the workers of which a message waits for `target`, ascending."""
+        queues = self._queues
+        return [source for source in range(self.workers) if source != target and queues[source, target]]
+
     def put(self, source: int, target: int, frames: Sequence[Frame]) -> None:
         """Queue a message. Frames are copied, as by a socket: sender and receiver share no memory."""
         self._queues[source, target].append([memoryview(bytes(frame)) for frame in frames])
@@ -78,8 +83,7 @@ class MemoryTransport:
 
     def heard(self) -> list[int]:
         """Return the peers with a message waiting here, ascending."""
-        peers = (peer for peer in range(self._network.workers) if peer != self._worker)
-        return [peer for peer in peers if self._network.waiting(peer, self._worker)]
+        return self._network.heard(self._worker)
 
     def recv_one(self, peer: int) -> list[memoryview]:
         """Remove and return the oldest message of a peer; there must be one."""
