@@ -6,8 +6,10 @@ name says what is odd about it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import struct
+import sys
 import time
 import tracemalloc
 import warnings
@@ -60,9 +62,23 @@ def probe(target: Target, frames: Frames) -> str:
         peak += max(0, pool.max_memory() - before)
     if peak > allowed:
         raise Defect(f"{target.name} took {peak:,} bytes for {sum(map(len, frames)):,}")
-    if (seconds := time.process_time() - started) > _SECONDS_MAX:
+    seconds = time.process_time() - started
+    if seconds > _SECONDS_MAX and (seconds := _seconds_alone(target, frames)) > _SECONDS_MAX:
         raise Defect(f"{target.name} took {seconds:.1f} s for {sum(map(len, frames)):,} bytes")
     return ended
+
+
+def _seconds_alone(target: Target, frames: Frames) -> float:
+    """The processor time without what watches memory and lines: of a text of SQL that is a twentieth."""
+    watching = sys.gettrace()
+    sys.settrace(None)
+    started = time.process_time()
+    try:
+        with contextlib.suppress(*target.may_raise):
+            target.read([memoryview(frame) for frame in frames])
+    finally:
+        sys.settrace(watching)
+    return time.process_time() - started
 
 
 def kept(name: str) -> list[Path]:

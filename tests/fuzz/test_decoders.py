@@ -4,11 +4,15 @@ corpus_*     what once was too much
 valid_*      the messages that mutation begins with
 mutated_*    valid messages made odd
 tables_*     Arrow tables as nobody declared them
+slow_*       what takes a reader too long
 """
 
 from __future__ import annotations
 
 import random
+import time
+import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import msgpack
@@ -16,7 +20,7 @@ import pytest
 from fuzz.__main__ import odd_rows
 from fuzz.mutations import mutated
 from fuzz.odd_tables import bombs
-from fuzz.probing import CORPUS, kept, probe, read_kept
+from fuzz.probing import CORPUS, Defect, kept, probe, read_kept
 from fuzz.targets import TARGETS
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -82,3 +86,25 @@ def test_mutated_messages_are_read_or_refused(name: str, choose: random.Random, 
 @given(choose=st.randoms(use_true_random=False))
 def test_tables_of_any_types_are_taken_or_refused(choose: random.Random) -> None:
     probe(TARGETS["rows"], odd_rows(choose))
+
+
+@pytest.mark.parametrize("is_slow_alone", [True, False])
+def test_slow_is_what_a_reader_takes_without_those_who_watch_it(
+    is_slow_alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fuzz.probing._SECONDS_MAX", 0.05)
+    reads = []
+
+    def read(frames: list[memoryview]) -> None:
+        reads.append(len(frames))
+        until = time.process_time() + 0.1
+        while (is_slow_alone or tracemalloc.is_tracing()) and time.process_time() < until:
+            pass
+
+    target = replace(next(iter(TARGETS.values())), name="slow", read=read)
+    if is_slow_alone:
+        with pytest.raises(Defect, match=r"slow took 0\.\d s for 3 bytes"):
+            probe(target, [b"abc"])
+    else:
+        assert probe(target, [b"abc"]) == "read"
+    assert reads == [1, 1]
