@@ -23,7 +23,8 @@ number.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from weakref import ref
+from typing import Final
+from weakref import WeakValueDictionary, ref
 
 import pyarrow as pa
 
@@ -36,13 +37,13 @@ from differential.columns.symbols.packing import pack
 from differential.errors import SchemaError
 from timely.wire.arrow import pc, stored
 
-__all__ = ["Conforming", "conform_table"]
+__all__ = ["Conforming", "conform_table", "form_of"]
 
 
 class Conforming:
     """The form that tables must take: the columns of an Arrow schema, and the types that they stand for."""
 
-    __slots__ = ("_has_any", "_is_not_null", "_last_met", "last", "names", "schema", "types")
+    __slots__ = ("__weakref__", "_has_any", "_is_not_null", "_last_met", "last", "names", "schema", "types")
 
     def __init__(self, schema: pa.Schema, types: Sequence[ColumnType]) -> None:
         self.schema, self.types = schema, types
@@ -75,6 +76,21 @@ class Conforming:
     def _are_taken(self, types: Sequence[pa.DataType]) -> bool:
         """True if columns of these types need no cast, whatever their values."""
         return all(map(_is_taken, self.types, types, self.schema.types))
+
+
+_FORMS: Final[WeakValueDictionary[str, Conforming]] = WeakValueDictionary()
+
+
+def form_of(text: str, schema: pa.Schema, types: Sequence[ColumnType]) -> Conforming:
+    """Return the form of a schema whose text is `text`: one for all equal schemas of this process.
+
+    A client and an embedded worker have a schema each. So the worker does not check a table again that the
+    client has made conform.
+    """
+    form = _FORMS.get(text)
+    if form is None:
+        form = _FORMS[text] = Conforming(schema, types)
+    return form
 
 
 def _is_taken(type_: ColumnType, arrow: pa.DataType, declared: pa.DataType) -> bool:

@@ -28,7 +28,7 @@ from differential.columns.column_types import (
     TypeSpec,
     as_column_type,
 )
-from differential.columns.conforming import Conforming, conform_table
+from differential.columns.conforming import Conforming, conform_table, form_of
 from differential.columns.encoding import EncodedParts, decode_column, encode_column
 from differential.columns.foreign.nested_names import split_outside
 from differential.columns.foreign.schemas import foreign_fields
@@ -226,7 +226,7 @@ class Schema(Offered):
 
     @cached_property
     def _conforming(self) -> Conforming:
-        return Conforming(self.to_arrow(), tuple(column.type for column in self.columns))
+        return form_of(str(self), self.to_arrow(), tuple(column.type for column in self.columns))
 
     def encode(
         self, table: pa.Table | pa.RecordBatch, symbols: SymbolTable | None = None, input_name: str = "input"

@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from differential.columns.client_tables import client_table
+from differential.columns.conforming import Conforming
 from differential.columns.float_words import float_to_word
 from differential.columns.rows import decode_rows
 from differential.columns.schema import Schema
@@ -48,6 +50,24 @@ def test_cast_is_done_once_for_a_table_that_has_been_made_to_conform() -> None:
         schema.conform(pa.table({"a": [None, 1], "b": [1, 2]}))
     del conformed
     assert schema.encode(table.slice(1)).tolist() == [[4], [2]], "the last table is not held"
+
+
+def test_an_embedded_worker_does_not_check_again_what_the_client_has_made_conform(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    schema = Schema.of("a: int, b: int?, c: string")
+    table = client_table({"a": [1], "b": [None], "c": ["x"]}, schema.to_arrow(), "rows")
+    checked: list[pa.Table] = []
+
+    def note(form: Conforming, table: pa.Table) -> bool:
+        del form
+        checked.append(table)
+        return True
+
+    monkeypatch.setattr(Conforming, "is_met_by", note)
+    assert schema.conform(table) is table and not checked
+    Schema.of("a: int, b: int, c: string").conform(table)
+    assert checked == [table], "other columns are another form"
 
 
 @pytest.mark.parametrize(
