@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -199,9 +200,11 @@ def test_mesh_tells_what_comes_through_memory_from_all_else(meshes: Meshes) -> N
         assert not meshes[1].has_other_news
         receive(meshes[1], 1)
         _rest(meshes[1])
+        meshes[1]._check_at = inf
         writable.send(b"!")
         meshes[1].wait(10.0)
-        assert meshes[1].has_other_news
+        assert meshes[1].has_other_news and meshes[1].ready == [readable.fileno()]
+        assert meshes[1]._check_at == inf, "that is no event of a connection"
 
 
 def test_mesh_between_hosts_nothing_is_numbered(tmp_path: Path) -> None:

@@ -98,6 +98,8 @@ EXIT_PEER_LOST = 3
 _log = logging.getLogger("timely")
 _PORT_MEND = "end the other program, or choose other ports with --client-port and --base-port"
 _DRAIN_SECONDS = 0.1
+_FOLLOWING_COUNT = 4
+"""How often a worker that has read posts alone looks for more before a step: mostly a seal follows."""
 _HELD_SECONDS = 1e-3
 """How long the answer to a seal waits for the answer to the wait that goes with it."""
 _SERVE_SECONDS = 2e-4
@@ -139,8 +141,7 @@ class WorkerProcess:
         self._replies: WaitingReplies | None = None
         self._alarm_clock = AlarmClock(self._worker, self._wake, self._mesh)
         self._beside = ExitStack()
-        self._tidying = Tidying(self._worker)
-        self._unused_words = UnusedWords(self, self._worker)
+        self._tidying, self._unused_words = Tidying(self._worker), UnusedWords(self, self._worker)
         self._giving_back = GivingBack()
         self._collecting = Collecting(self._worker.timings.collector.add)
         join(self)
@@ -298,6 +299,9 @@ class WorkerProcess:
                 self._wait(0.0 if self._worker.idle() else min(IDLE_SECONDS_MAX, self._clients.patience))
                 if self._mesh.has_other_news:  # usually a client: nothing is to do before its request is read
                     served = self._serve()
+                    for _ in range(_FOLLOWING_COUNT):
+                        if not (self._outbox.has_posts_only and self._serve(is_following=True)):
+                            break
             elif self._is_resting:
                 self._worker.idle()  # also between two answers: clients may ask without a pause
             # An answer leaves memory to give back, although another client may wait for an epoch meanwhile.
@@ -380,18 +384,15 @@ class WorkerProcess:
         if self._replies is not None:
             seconds = self._replies.within(seconds)
         self._mesh.wait(self._alarm_clock.within(seconds) if self._worker.acting.has_alarms else seconds)
-        try:
-            while self._wake_recv.recv(64):
-                pass
-        except BlockingIOError:
-            pass
+        if self._wake_recv.fileno() in self._mesh.ready:
+            self._wake_recv.recv(4096)
 
-    def _serve(self) -> bool:
+    def _serve(self, is_following: bool = False) -> bool:
         self._serve_at = time.monotonic() + _SERVE_SECONDS
         if refused := self._clients.taken_away():
             self._tell_refused(refused)
         requests = self._clients.recv_nowait()
-        if self._outbox.has_unsent:
+        if self._outbox.has_unsent and (requests or not is_following):
             self._outbox.send_unsent({client for client, _ in requests})
         for client, frames in requests:
             number, head = head_of(frames)

@@ -103,6 +103,28 @@ def test_answers_to_insertions_leave_once_a_client_asks_nothing_more(
     assert not process._serve() and len(clients.sent) == 1
 
 
+def test_a_look_for_what_follows_posts_sends_no_answer_of_its_own(
+    process: WorkerProcess, clients: Clients
+) -> None:
+    clients.asks(A, (1, _insert(0)))
+    assert process._serve() and process._outbox.has_posts_only
+    assert not process._serve(is_following=True)
+    assert clients.sent == []
+    clients.asks(A, (2, Decide(0, 0, True)))
+    assert process._serve(is_following=True) and not process._outbox.has_posts_only
+    assert clients.sent == [(A, [1, 2])]
+
+
+def test_a_worker_that_was_woken_sleeps_again(process: WorkerProcess) -> None:
+    own = process._wake_recv.fileno()
+    process._wake()
+    process._wake()
+    process._wait(60.0)
+    assert own in process._mesh.ready
+    process._wait(0.0)
+    assert own not in process._mesh.ready
+
+
 def test_something_is_expected_while_rows_wait_to_be_let_in_or_a_client_waits(
     process: WorkerProcess, clients: Clients
 ) -> None:

@@ -64,9 +64,7 @@ _LOOKS: Final = 64
 _SOCKET_LOOKS: Final = 8
 """While messages keep coming, one in this many calls of `recv_nowait` checks the socket."""
 _CHECK_SECONDS: Final = 0.01
-"""While no messages come, the least time between two checks of the connections, unless there is news of
-one.
-"""
+"""While no messages come, the least time between two checks of the connections without news of one."""
 _FAILED: Final = (
     zmq.EVENT_HANDSHAKE_FAILED_AUTH
     | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
@@ -240,6 +238,8 @@ class WorkerMesh:
         self._looks, self._check_at = 0, 0.0
         self.has_other_news = False
         """True if the last `wait` ended for anything but a message through shared memory."""
+        self.ready: Sequence[zmq.Socket[bytes] | int] = []
+        """The sockets and descriptors for which the last `wait` ended."""
         self._inbound = self._context.socket(zmq.ROUTER)
         self._outbound: dict[int, zmq.Socket[bytes]] = {}
         self._connections: dict[int, _Connection] = {}
@@ -328,17 +328,18 @@ class WorkerMesh:
 
     def wait(self, timeout_seconds: float) -> None:
         """Block until a message or an event of a connection comes in, or a `watch`ed source is readable."""
-        self.has_other_news = False
+        self.has_other_news, self.ready = False, []
         is_losing = any(connection.lost_since is not None for connection in self._connections.values())
         seconds = min(timeout_seconds, LOST_SECONDS_MAX) if is_losing else timeout_seconds
         if seconds > 0 and self.neighbours.spin():
             return
-        ready = self._poller.wait(seconds if self.neighbours.fall_asleep() else 0.0)
+        ready = self.ready = self._poller.wait(seconds if self.neighbours.fall_asleep() else 0.0)
         was_woken = self.neighbours.wake_descriptor in ready
         self.neighbours.wake_up(was_woken)
         if len(ready) > was_woken:
             self.has_other_news = True
-            self._check_at = 0.0  # perhaps an event of a connection: until read, it would end each `wait`
+            if any(type(source) is not int for source in ready):
+                self._check_at = 0.0  # perhaps an event of a connection: until read, it would end each `wait`
 
     def lend(self) -> Lent | None:
         """See `Transport`."""

@@ -30,6 +30,11 @@ class Outbox:
         """True if answers wait."""
         return bool(self._unsent)
 
+    @property
+    def has_posts_only(self) -> bool:
+        """True if answers to posts wait, and no others."""
+        return bool(self._unsent) and not self._held
+
     def send(self, client: bytes, frames: list[Frame]) -> None:
         """Send an answer, after those that wait for this client."""
         self.clients.send(client, *self._taken(client), frames)

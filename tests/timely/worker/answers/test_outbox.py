@@ -64,7 +64,9 @@ def test_an_answer_that_is_held_goes_with_the_next_one_or_when_its_time_is_over(
     monkeypatch.setattr(time, "monotonic", lambda: now)
     outbox, clients = made()
     outbox.send_later(b"a", [b"posted"])
+    assert outbox.has_posts_only
     outbox.hold(b"a", [b"sealed"], 0.5)
+    assert not outbox.has_posts_only
     outbox.send_later(b"b", [b"other"])
     assert outbox.held_until == 10.5
     outbox.send_unsent()
