@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from timely.user_code.call_site import CallSite
+from timely.user_code.call_site import CallSite, at_site
 
 from ...collections.collection import Collection
 from ...errors import SqlError
@@ -37,14 +37,17 @@ def collection_of_plan(
     """
     names = AttributeNames()
     schemas = {name: each.schema for name, each in collections.items()}
-    reader = PlanRelations(PlanReadings(where, zone), names, schemas, CallSite(*site))
-    rows = reader.read(spark_tree(list(plan)), None)
-    labels = [attribute.label for _, attribute in rows.columns]
-    for label in labels:
-        if labels.count(label) > 1:
-            raise SqlError(f"{where('')}: two columns of the answer are called {label}: rename one by alias")
-    relation = reader.by_place(rows)
-    flow = next(iter(collections.values())).dataflow
-    answer = RelationLowering(flow, collections, names).rows(relation)
-    outputs = zip(labels, relation.names, strict=True)
-    return answer.select(**{label: col[name] for label, name in outputs})
+    reader = PlanRelations(PlanReadings(where, zone), names, schemas)
+    with at_site([CallSite(*site)]):
+        rows = reader.read(spark_tree(list(plan)), None)
+        labels = [attribute.label for _, attribute in rows.columns]
+        for label in labels:
+            if labels.count(label) > 1:
+                raise SqlError(
+                    f"{where('')}: two columns of the answer are called {label}: rename one by alias"
+                )
+        relation = reader.by_place(rows)
+        flow = next(iter(collections.values())).dataflow
+        answer = RelationLowering(flow, collections, names).rows(relation)
+        outputs = zip(labels, relation.names, strict=True)
+        return answer.select(**{label: col[name] for label, name in outputs})

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Final
 
-from timely.user_code.call_site import CallSite
+from timely.user_code.call_site import at_site, call_site
 
 from ...columns.column_types import ColumnType, boolean, integer, timestamp
 from ...errors import ExpressionError, SqlError
@@ -88,11 +88,10 @@ class PlanExpressions:
         self,
         readings: PlanReadings,
         names: AttributeNames,
-        site: CallSite,
         query: _Query,
         aggregate: _Aggregate,
     ) -> None:
-        self._readings, self._names, self._site = readings, names, site
+        self._readings, self._names = readings, names
         self._query, self._aggregate = query, aggregate
         self._special: Mapping[str, Callable[[SparkNode, PlanScope], Value]] = {
             "AttributeReference": self._column,
@@ -128,7 +127,8 @@ class PlanExpressions:
             if value is not None:
                 return value
         try:
-            return self._read(node, scope)
+            with at_site(node.sites):
+                return self._read(node, scope)
         except SqlError:
             raise
         except (ExpressionError, KeyError, ValueError, TypeError) as error:
@@ -178,7 +178,7 @@ class PlanExpressions:
             right = self._planned(node, scope).relation
             while isinstance(right, ProjectionOf):
                 right = right.input
-            return WaitingSubquery(right, kind, (), mark, self._site)
+            return WaitingSubquery(right, kind, (), mark, call_site())
         *wanted, query = node.children
         rows = self._planned(query, scope)
         members: list[Expr] = []
@@ -188,8 +188,8 @@ class PlanExpressions:
             mine, theirs = met([self.read(each, scope), theirs])
             members.append(mine.expr)
             outputs.append((self._names.attribute(attribute.label, theirs.type), theirs.expr))
-        right = ProjectionOf(rows.relation, tuple(outputs), site=self._site)
-        return WaitingSubquery(right, kind, tuple(members), mark, self._site)
+        right = ProjectionOf(rows.relation, tuple(outputs), site=call_site())
+        return WaitingSubquery(right, kind, tuple(members), mark, call_site())
 
     # Names and constants
 
@@ -333,8 +333,10 @@ class PlanExpressions:
         rows = self._planned(node, scope)
         ((_, attribute),) = rows.columns
         output = self._names.attribute(attribute.label, attribute.type)
-        right: Relation = ProjectionOf(rows.relation, ((output, ColumnRef(attribute.name)),), site=self._site)
-        scope.waiting.append(WaitingSubquery(right, "scalar", (), None, self._site))
+        right: Relation = ProjectionOf(
+            rows.relation, ((output, ColumnRef(attribute.name)),), site=call_site()
+        )
+        scope.waiting.append(WaitingSubquery(right, "scalar", (), None, call_site()))
         return Value(ColumnRef(output.name), output.type.or_null())
 
     def _marked(self, node: SparkNode, scope: PlanScope) -> Value:

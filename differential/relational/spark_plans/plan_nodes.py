@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, cast
 
+from timely.user_code.call_site import CallSite
+
 from ...errors import SqlError
 
 __all__ = ["PlanReadings", "SparkNode", "spark_tree"]
@@ -21,9 +23,11 @@ _META: Final = frozenset((
     "class", "num-children", "qualifier", "metadata", "nonInheritableMetadataKeys", "explicitMetadata",
     "exprId", "resultId", "hint", "hints", "mutableAggBufferOffset", "inputAggBufferOffset", "evalMode",
     "evalContext", "failOnError", "ansiEnabled", "nullOnDivideByZero", "isTry", "replacement",
-    "sameOrderExpressions", "stateId", "nameParts",
+    "sameOrderExpressions", "stateId", "nameParts", "place",
 ))  # fmt: skip
-"""Fields that need no reading: names that Spark shows, and what the session's rules are. `isTry` is ours."""
+"""Fields that need no reading: names that Spark shows, and what the session's rules are. `isTry` and `place`
+are ours.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +65,12 @@ class SparkNode:
         """Return a field as a text, "" if it is missing."""
         field = self.fields.get(name)
         return "" if field is None else str(field)
+
+    @property
+    def sites(self) -> list[CallSite]:
+        """Return the place where this is written, as far as Spark knows it: one or none."""
+        file, _, line = self.text("place").rpartition(":")
+        return [CallSite(file, int(line))] if file else []
 
     def others(self, names: frozenset[str]) -> Iterator[str]:
         """Return the fields with a value that are neither `names` nor children, nor need reading."""
@@ -128,7 +138,8 @@ class PlanReadings:
 
     def error(self, node: SparkNode, message: str) -> SqlError:
         """Return an error with the place of a node."""
-        return SqlError(f"{self._where(node.kind)}: {' '.join(message.split())}")
+        place = node.text("place") or self._where(node.kind)
+        return SqlError(f"{place}: {' '.join(message.split())}")
 
     def check(self, node: SparkNode, *names: str) -> None:
         """Raise SqlError if a node has a field that its reader does not name."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from timely.user_code.call_site import CallSite
+from timely.user_code.call_site import CallSite, at_site, call_site
 
 from ...collections.conditions.equalities import is_null_with
 from ...columns.schema import Schema
@@ -59,13 +59,11 @@ _PASSED: Final = frozenset((
 class PlanRelations:
     """Reads nodes; `outer` is the scope of the query around a subquery."""
 
-    def __init__(
-        self, readings: PlanReadings, names: AttributeNames, tables: Mapping[str, Schema], site: CallSite
-    ) -> None:
-        self._readings, self._names, self._tables, self._site = readings, names, tables, site
+    def __init__(self, readings: PlanReadings, names: AttributeNames, tables: Mapping[str, Schema]) -> None:
+        self._readings, self._names, self._tables = readings, names, tables
         self._aggregates = PlanAggregates(readings, names)
-        self._expressions = PlanExpressions(readings, names, site, self.read, self._summed)
-        self._windows = PlanWindows(readings, names, site, self._expressions, self._aggregates)
+        self._expressions = PlanExpressions(readings, names, self.read, self._summed)
+        self._windows = PlanWindows(readings, names, self._expressions, self._aggregates)
         self._shared: dict[str, tuple[tuple[int, ...], PlanRows]] = {}
         self._tables_of_with: dict[int, PlanRows] = {}
         self._loops: dict[int, tuple[Attribute, ...]] = {}
@@ -87,8 +85,16 @@ class PlanRelations:
             "UnionLoopRef": self._of_loop,
         }
 
+    @property
+    def _site(self) -> CallSite:
+        return call_site()
+
     def read(self, node: SparkNode, outer: PlanScope | None, *, ordered: bool = False) -> PlanRows:
         """Return the rows of a node. If `ordered`, with the order that a sort beneath gives them."""
+        with at_site(node.sites):
+            return self._rows(node, outer, ordered=ordered)
+
+    def _rows(self, node: SparkNode, outer: PlanScope | None, *, ordered: bool) -> PlanRows:
         if node.kind in _PASSED:
             return self.read(node.children[0], outer, ordered=ordered)
         rows = leaf_rows(self._readings, self._names, self._site, self._tables, node)
@@ -510,7 +516,7 @@ def _conjuncts(node: SparkNode) -> list[SparkNode]:
 
 
 _IDS: Final = re.compile(r'"id": ([0-9]+), "jvmId"')
-_SHOWN: Final = re.compile(r'"qualifier": (\[[^]]*\]|"[^"]*")')
+_SHOWN: Final = re.compile(r'"qualifier": (\[[^]]*\]|"[^"]*")|"place": "(?:[^"\\]|\\.)*"')
 
 
 def _shape_of(node: SparkNode) -> tuple[str, tuple[int, ...]]:

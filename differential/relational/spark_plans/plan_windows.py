@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Final, cast
 
-from timely.user_code.call_site import CallSite
+from timely.user_code.call_site import call_site
 
 from ...columns.column_types import ColumnType, floating, integer
 from ...errors import ExpressionError
@@ -58,11 +58,10 @@ class PlanWindows:
         self,
         readings: PlanReadings,
         names: AttributeNames,
-        site: CallSite,
         expressions: PlanExpressions,
         aggregates: PlanAggregates,
     ) -> None:
-        self._readings, self._names, self._site = readings, names, site
+        self._readings, self._names = readings, names
         self._expressions, self._aggregates = expressions, aggregates
 
     def read(self, node: SparkNode, rows: PlanRows, outer: PlanScope | None) -> PlanRows:
@@ -87,7 +86,7 @@ class PlanWindows:
         relation: Relation = scope.attached(rows.relation)
         for group in groups.values():
             relation = WindowOf(
-                relation, keys, group.order, group.frame, tuple(group.answers), site=self._site
+                relation, keys, group.order, group.frame, tuple(group.answers), site=call_site()
             )
         return PlanRows(relation, tuple(columns), pivoted=rows.pivoted).typed(relation)
 

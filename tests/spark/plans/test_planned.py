@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 import timely
@@ -233,3 +233,116 @@ def test_kept_table_is_whole_after_each_batch_of_a_stream(
     ]  # fmt: skip
     for suffix in ("", "_changes"):
         spark.sql(f"DROP TABLE {table}{suffix}")
+
+
+def _in_three(t: DataFrame) -> dict[str, DataFrame]:
+    """Two of the answers fail: one in a row, the other if a key has two rows."""
+    t.createOrReplaceTempView("three_")
+    return {
+        "share": t.filter("a > 0").select("a", (F.col("a") / F.col("b")).alias("q")),  # divides
+        "total": t.agg(F.sum("a").alias("a")),
+        "one": _text("SELECT a,\n  (SELECT b FROM three_ AS o WHERE o.a = t.a) AS b FROM three_ AS t"),
+    }
+
+
+def _text(text: str) -> DataFrame:
+    spark = SparkSession.getActiveSession()
+    assert spark is not None
+    return spark.sql(text)
+
+
+def _line_of(comment: str) -> int:
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    (line,) = (number for number, text in enumerate(lines, 1) if text.endswith(f"  # {comment}"))
+    return line
+
+
+def test_a_row_fails_in_one_answer_of_three_until_it_goes(spark: SparkSession) -> None:
+    """So does a scalar subquery with two rows. The errors have the line of the operator, as Spark notes it,
+    or else that of the function, and the place in its text.
+    """
+    t = spark.createDataFrame([], "a bigint, b bigint")
+    planned = query_of_frames(dataframes(_in_three), {"t": t}, {"t": t.schema})
+    here = re.escape(__file__)
+    wrong = {
+        "share": rf"{here}:{_line_of('divides')}\) divides by zero in the row with .*b=0",
+        "one": rf"subquery at {here}:{_in_three.__code__.co_firstlineno}, SELECT a, .* at 2:3 has one row",
+    }
+    with timely.connect(workers=1, embedded=True) as cluster:
+        import differential as dd
+
+        flow = cluster.install(lambda flow: planned.build(t=dd.input(flow, "t", t.schema)))
+
+        def answers() -> dict[str, object]:
+            seen: dict[str, object] = {}
+            for name in ("share", "total", "one"):
+                try:
+                    rows = dd.to_pylist(flow.output(name).snapshot())
+                    seen[name] = sorted(tuple(row.values()) for row in rows)
+                except TimelyError as error:
+                    assert re.search(wrong[name], str(error)), str(error)
+                    seen[name] = type(error).__name__
+            return seen
+
+        flow.input("t").insert([(6, 2), (8, 0)])
+        flow.seal()
+        assert answers() == {"share": "RowError", "total": [(14,)], "one": [(6, 2), (8, 0)]}
+        flow.input("t").insert([(6, 3)])
+        flow.seal()
+        assert answers() == {"share": "RowError", "total": [(20,)], "one": "NotEmptyError"}
+        flow.input("t").remove([(8, 0)])
+        flow.seal()
+        assert answers() == {"share": [(6, 2.0), (6, 3.0)], "total": [(12,)], "one": "NotEmptyError"}
+        flow.input("t").remove([(6, 3)])
+        flow.seal()
+        assert answers() == {"share": [(6, 3.0)], "total": [(6,)], "one": [(6, 2)]}
+    spark.catalog.dropTempView("three_")
+
+
+FAILING: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
+    "cast": (lambda t: t.select(F.col("s").cast("int").alias("n")), "is no int"),  # of cast
+    "filter": (lambda t: t.filter(F.col("s").cast("int") > 0).select("s"), "is no int"),  # of filter
+    "group": (lambda t: t.groupBy((1 / F.col("b")).alias("k")).count(), "divides by zero"),  # of group
+    "join": (lambda t: t.alias("x").join(
+        t.alias("y"), F.col("x.b") - 1 == F.col("y.b") % F.col("x.b")  # of join
+    ).select("x.b"), "by zero"),
+    "window": (lambda t: t.select(F.sum(
+        F.lit(1) / F.col("b")  # of window
+    ).over(Window.partitionBy("s")).alias("w")), "divides by zero"),
+    "element": (lambda t: t.select(F.array("s")[F.col("b") - 1].alias("e")), "no element"),  # of element
+    "date": (lambda t: t.select(F.to_date("s").alias("d")), "is no date"),
+    "text": (lambda t: t.selectExpr("b", "1 div b AS q"), "divides by zero"),
+    "make_date": (lambda t: t.select(F.make_date(F.lit(2024), F.lit(1), "b").alias("d")), "is no date"),
+    "overflow": (lambda t: t.select(((F.col("b") - 3) * (1 << 62)).alias("n")), "64 bits"),  # of overflow
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FAILING)
+def test_errors_of_rows_have_the_line_of_the_operator(spark: SparkSession, kind: str) -> None:
+    """If Spark has noted none, that of the function. The rest of the rows answer again when the row goes."""
+    query, message = FAILING[kind]
+    t = spark.createDataFrame([], "s string, b bigint")
+    planned = query_of_frames(dataframes(query), {"t": t}, {"t": t.schema})
+    place = f"{__file__}:{query.__code__.co_firstlineno}"
+    if kind not in ("date", "text", "make_date"):
+        place = f"{__file__}:{_line_of(f'of {kind}')}"
+    if kind == "text":
+        place += ", 1 div b AS q at 1:1"
+    good = ("2024-01-31" if kind == "date" else "12", 1)
+    with timely.connect(workers=1, embedded=True) as cluster:
+        import differential as dd
+
+        def build(flow: timely.Dataflow) -> None:
+            answer = planned.build(t=dd.input(flow, "t", t.schema))
+            assert isinstance(answer, dd.Collection)
+            answer.output("result")
+
+        flow = cluster.install(build)
+        flow.input("t").insert([good, ("x", 0)])
+        flow.seal()
+        with pytest.raises(dd.RowError, match=re.escape(f"({place})")) as told:
+            flow.output("result").snapshot()
+        assert message in str(told.value)
+        flow.input("t").remove([("x", 0)])
+        flow.seal()
+        assert flow.output("result").snapshot().num_rows == 1

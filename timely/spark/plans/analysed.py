@@ -15,7 +15,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 from timely.errors import MisuseError
 
-from .left_out import Fields, JavaTree, JsonNode, completed_expressions, flat, is_so, java_items, nested
+from .left_out import (
+    Fields,
+    JavaTree,
+    JsonNode,
+    completed_expressions,
+    expressions_of,
+    flat,
+    is_so,
+    java_items,
+    nested,
+)
+from .sites import note_places
 from .stand_ins import INPUT_KEY
 
 __all__ = ["PlanSource", "java_plan"]
@@ -33,10 +44,15 @@ def java_plan(frame: DataFrame) -> JavaTree:
 
 
 class PlanSource:
-    """Reads plans in a session, over these inputs; RDDs of the query have numbers above `rdds_before`."""
+    """Reads plans in a session, over these inputs; RDDs of the query have numbers above `rdds_before`.
 
-    def __init__(self, spark: SparkSession, inputs: Mapping[str, DataFrame], rdds_before: int) -> None:
-        self._spark, self._rdds_before = spark, rdds_before
+    `place` is that of the query, for what Spark has noted none of.
+    """
+
+    def __init__(
+        self, spark: SparkSession, inputs: Mapping[str, DataFrame], rdds_before: int, place: str
+    ) -> None:
+        self._spark, self._rdds_before, self._place = spark, rdds_before, place
         self._inputs = {name: (java_plan(each), each.columns) for name, each in inputs.items()}
 
     def nodes(self, plan: JavaTree) -> list[Fields]:
@@ -47,6 +63,7 @@ class PlanSource:
         if not node.children:
             return self._leaf(node, java)
         completed_expressions(node, java, self._completed)
+        note_places(node, expressions_of(node), java, self._place)
         children = list(java_items(java.children()))
         node.children = [
             self._completed(child, other) for child, other in zip(node.children, children, strict=True)

@@ -22,6 +22,7 @@ __all__ = [
     "JavaTree",
     "JsonNode",
     "completed_expressions",
+    "expressions_of",
     "flat",
     "is_so",
     "java_items",
@@ -109,6 +110,14 @@ def completed_expressions(node: JsonNode, java: JavaTree, plans: _Plans) -> None
             node.fields[name] = completed
         else:
             cast("list[object]", node.fields[name])[place] = completed
+
+
+def expressions_of(node: JsonNode) -> list[list[Fields]]:
+    """Return the expressions that a node of a plan has itself, each as a list of its nodes; those of an
+    Expand, which JSON leaves out, are not among them.
+    """
+    lists = [] if node.kind == "Expand" else _expression_lists(node.fields)
+    return [cast("list[Fields]", each) for _, _, each in lists]
 
 
 def _of_java(expression: JavaTree, plans: _Plans) -> list[Fields]:

@@ -73,15 +73,15 @@ def query_of_frames(
     called, site = _called(query)
     stand_ins = {name: stand_in(spark, name, fields[name]) for name in inputs}
     last_rdd = cast("int", spark.sparkContext._jsc.sc().newRddId())
+    place = f"{site.file}:{site.line}" if site.line else site.file
     with under_names(spark, stand_ins), _one_error(called, site):
         answer = spark.sql(str(query)) if is_text(query) else _answer(query, stand_ins)
         answers = _by_name(answer, called)
-        source = PlanSource(spark, inputs, last_rdd)
+        source = PlanSource(spark, inputs, last_rdd, place)
         java = {name: java_plan(each) for name, each in answers.items()}
         plans = {name: source.nodes(each) for name, each in java.items()}
     make = cast("_Made", load_function(_COLLECTION, "what plans become"))
     zone = str(spark.conf.get(_ZONE))
-    place = f"{site.file}:{site.line}" if site.line else site.file
 
     def collections_of(**collections: object) -> object:
         built = {
