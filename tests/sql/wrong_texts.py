@@ -243,7 +243,11 @@ WRONG_TEXTS = {
     "select * from (values (1, 2)) as x (a, b, c)": "1:34: 3 names for 2 columns",
     "select * from unnest(1) as x (e)": "1:22: EXPLODE(1, x(e)) cannot stand in FROM",
     "select * from t, unnest(b) as x (e)": "1:25: b is string?, and no list",
-    "select explode(b) from t": "1:8: EXPLODE(b) makes rows, and stands in FROM: FROM t, UNNEST(t.x) AS u",
+    "select explode(b) + 1 from t": "1:8: EXPLODE(b) makes rows: it stands alone in SELECT, or in FROM: FROM",
+    "select explode(b) from t": "1:16: b is string, and no list",
+    "select explode(array(a)), explode(array(a)) from t": "1:27: EXPLODE(ARRAY(a)): one list stands",
+    "select explode(array(a)), count(*) from t": "1:8: EXPLODE(ARRAY(a)) stands beside groups",
+    "select posexplode(array(a)) from t": "1:8: POSEXPLODE(ARRAY(a)) makes two columns",
     "select percentile_disc(0.5) within group (order by a desc) from t": (
         "1:8: PERCENTILE_DISC(0.5) takes an ascending order, and DESC has another answer: "
         "of a number x write -percentile_disc(…) WITHIN GROUP (ORDER BY -x)"

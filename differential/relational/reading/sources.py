@@ -83,7 +83,8 @@ class Sources:
         clause = node.args.get("from_")
         if clause is None:
             row = self._names.attribute("(one)", integer)
-            return _From(SingleRow(row, site=self._text.site(node)), NameScope(parent=outer))
+            one = _From(SingleRow(row, site=self._text.site(node)), NameScope(parent=outer))
+            return self._with_lists(one, node)
         self._text.parts_of(clause, "this")
         outcome = self._item(clause.this, outer, named)
         before: list[_From] = []
@@ -102,7 +103,9 @@ class Sources:
                 outcome = self._product([*before, outcome], node)
                 before = []
             outcome = self._join(outcome, join, outer, named)
-        outcome = self._product([*before, outcome], node)
+        return self._with_lists(self._product([*before, outcome], node), node)
+
+    def _with_lists(self, outcome: _From, node: exp.Expression) -> _From:
         for lateral in children_of(node, "laterals"):
             outcome = self._exploded(outcome, lateral)
         return outcome
@@ -291,7 +294,7 @@ class Sources:
                 node, f"{self._text.written(node)}: LATERAL VIEW takes explode or posexplode"
             )
         self._text.parts_of(call, "this")
-        outer = bool(node.args.get("outer"))
+        outer = bool(node.args.get("outer")) or isinstance(call, exp.ExplodeOuter)
         return self._elements(left, call.this, node, outer=outer, numbered=isinstance(call, exp.Posexplode))
 
     def _elements(  # of two forms of the same

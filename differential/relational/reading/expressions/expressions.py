@@ -73,8 +73,8 @@ class Expressions:
         if isinstance(node, exp.Explode | exp.Posexplode | exp.Unnest):
             raise self.text.error(
                 node,
-                f"{self.text.written(node)} makes rows, and stands in FROM: FROM t, UNNEST(t.x) AS u (y), or "
-                "Spark's FROM t LATERAL VIEW EXPLODE(t.x) u AS y",
+                f"{self.text.written(node)} makes rows: it stands alone in SELECT, or in FROM: FROM t, "
+                "UNNEST(t.x) AS u (y), or Spark's FROM t LATERAL VIEW EXPLODE(t.x) u AS y",
             )
         if isinstance(node, exp.Func):
             raise self.text.error(node, f"{self.text.written(node)}: there is no function {node.sql_name()}")

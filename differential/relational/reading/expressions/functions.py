@@ -13,7 +13,7 @@ from sqlglot import exp
 from ....columns.column_types import date, floating
 from ....errors import ExpressionError
 from ....expressions.calls import catalogued, composed
-from ....expressions.expression import Expr, LiteralValue, coalesce, greatest, least, when
+from ....expressions.expression import Expr, LiteralValue, call_function, coalesce, greatest, least, when
 from ...spark_functions.by_name import NAMED
 from ..texts import SqlText, children_of
 from .named import call_by_name
@@ -157,7 +157,54 @@ def _null_like(expr: Expr) -> Expr:
 def _extracted(text: SqlText, node: exp.Expression, read: _Read) -> Value:
     text.parts_of(node, "this", "expression")
     field, time = str(node.this.name), read(node.args["expression"])
+    if text.dialect != "spark" and field.lower() in _OTHER_FIELDS:
+        return computed(_OTHER_FIELDS[field.lower()], time)
+    if text.dialect == "duckdb" and field.lower() in _SECONDS:
+        return computed(catalogued.second, time)
     return computed(lambda expr: composed.extract(field, expr), time)
+
+
+def _from_sunday(expr: Expr) -> Expr:
+    """Return 0 (Sunday) to 6, as in Postgres and DuckDB; Spark counts from 1."""
+    return call_function("day_of_week", expr) % 7
+
+
+_OTHER_FIELDS: Final[Mapping[str, Callable[[Expr], Expr]]] = {
+    **dict.fromkeys(("dow", "dayofweek", "weekday"), _from_sunday),
+    "isodow": lambda expr: call_function("day_of_week", expr),
+    "isoyear": lambda expr: call_function("iso_year", expr),
+}
+"""Fields of EXTRACT that Spark has otherwise, or not."""
+
+_SECONDS: Final = ("second", "sec", "secs", "seconds", "s")
+"""Whole ones in DuckDB; in Spark and Postgres they have six digits."""
+
+
+def _of_duckdb(make: Callable[[Expr], Expr]) -> _Call:
+    """Return the reader of a part of a time that only DuckDB has as a function of this sense."""
+
+    def read_call(text: SqlText, node: exp.Expression, read: _Read) -> Value:
+        text.parts_of(node, "this")
+        if text.dialect != "duckdb":
+            raise ExpressionError("is read in texts of the dialect duckdb only: write extract(… FROM …)")
+        return computed(make, _as_moment(read(node.this)))
+
+    return read_call
+
+
+def _as_moment(value: Value) -> Value:
+    return value if value.type.kind in ("date", "timestamp") and not value.is_untyped else _as_date(value)
+
+
+def _is_nan(text: SqlText, node: exp.Expression, read: _Read) -> Value:
+    """Return DuckDB's isnan, which is null of null; Spark's is false, and Postgres has none."""
+    text.parts_of(node, "this")
+    if text.dialect != "duckdb":
+        raise ExpressionError("is no function of Postgres: write x = 'NaN'::double precision")
+    value = read(node.this)
+    if value.type.kind not in ("int", "float", "decimal") and not value.is_untyped:
+        raise ExpressionError(f"takes a number; the operand is {value.type}")
+    return computed(lambda expr: call_function("is_nan", expr), as_type(value, floating))
 
 
 def _truncated(text: SqlText, node: exp.Expression, read: _Read) -> Value:
@@ -342,6 +389,9 @@ FUNCTIONS: Final[dict[type[exp.Expression], _Call]] = {
     exp.Quarter: _plain(catalogued.quarter, "this"),
     exp.Month: _plain(catalogued.month, "this"),
     exp.Day: _plain(catalogued.day, "this"),
+    exp.DayOfWeek: _of_duckdb(_from_sunday),
+    exp.DayOfWeekIso: _of_duckdb(lambda expr: call_function("day_of_week", expr)),
+    exp.IsNan: _is_nan,
     exp.DayOfYear: _plain(catalogued.dayofyear, "this"),
     exp.Hour: _plain(catalogued.hour, "this"),
     exp.Minute: _plain(catalogued.minute, "this"),

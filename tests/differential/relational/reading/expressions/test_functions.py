@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 
 import duckdb
 import pytest
@@ -58,3 +59,60 @@ def test_a_time_as_a_number_has_the_seconds_that_spark_gives_it() -> None:
             for cast in ("cast(seen as bigint)", "cast(n as timestamp)"):
                 with pytest.raises(dd.SqlError, match=f"no number in {dialect}.*unix_seconds"):
                     cluster.sql(f"select {cast} from t", dialect=dialect)
+
+
+PARTS = {
+    "duckdb": (
+        *(f"extract({field} from x)" for field in (
+            "dow", "dayofweek", "isodow", "isoyear", "week", "doy", "year", "quarter", "month", "day")),
+        "isodow(x)", "dayofweek(x)",
+    ),
+    "postgres": tuple(f"extract({field} from x)" for field in ("dow", "isodow", "isoyear", "week", "doy")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dialect", PARTS)
+def test_parts_of_times_are_counted_as_in_the_dialect(dialect: str) -> None:
+    """Spark counts days of the week from Sunday, 1; Postgres and DuckDB from 0. DuckDB is asked for both."""
+    days = [dt.date(2023, 12, 30) + dt.timedelta(days) for days in range(12)] + [dt.date(1969, 2, 28), None]
+    times = [None if day is None else dt.datetime(day.year, day.month, day.day, 23, 59, 58, 999_999, dt.UTC)
+             for day in days]  # fmt: skip
+    for type_, values in (("date", days), ("timestamp", times)):
+        texts = list(PARTS[dialect])
+        if (dialect, type_) == ("duckdb", "timestamp"):
+            texts += ["extract(second from x)", "extract(seconds from x)"]
+        shown = ", ".join(f"{text} as c{place}" for place, text in enumerate(texts))
+        with timely.connect(embedded=True) as cluster:
+            cluster.sql(f"create table t (x {type_})")
+            cluster.flow("t").input("t").insert([(value,) for value in values])
+            cluster.flow("t").seal()
+            answer = cluster.sql(f"select {shown} from t", dialect=dialect).collect()
+        with duckdb.connect() as database:
+            database.execute(f"CREATE TABLE t (x {type_})")
+            plain = [
+                value.replace(tzinfo=None) if isinstance(value, dt.datetime) else value for value in values
+            ]
+            database.executemany("INSERT INTO t VALUES (?)", [[value] for value in plain])
+            wanted = database.execute(f"select {shown} from t").fetchall()
+        assert Counter(tuple(row.values()) for row in answer) == Counter(wanted)
+
+
+def test_isnan_is_that_of_duckdb_and_refused_where_it_is_another() -> None:
+    values = [float("nan"), 1.5, float("inf"), None]
+    with timely.connect(embedded=True) as cluster, duckdb.connect() as database:
+        cluster.sql("create table t (x double, n bigint, s string)")
+        cluster.flow("t").input("t").insert([(value, 1, "a") for value in values])
+        cluster.flow("t").seal()
+        text = "select isnan(x) as x, isnan(n) as n, isnan(null) as m from t"
+        answer = cluster.sql(text, dialect="duckdb").collect()
+        database.execute("CREATE TABLE t (x DOUBLE, n BIGINT)")
+        database.executemany("INSERT INTO t VALUES (?, 1)", [[value] for value in values])
+        assert Counter(tuple(row.values()) for row in answer) == Counter(database.execute(text).fetchall())
+        for wrong, dialect, why in (
+            ("isnan(x)", "postgres", "no function of Postgres"),
+            ("isnan(s)", "duckdb", "takes a number; the operand is string"),
+            ("isodow(cast('2024-01-01' as date))", "postgres", "in texts of the dialect duckdb only"),
+            ("isodow(cast('2024-01-01' as date))", "spark", "in texts of the dialect duckdb only"),
+        ):
+            with pytest.raises(dd.SqlError, match=why):
+                cluster.sql(f"select {wrong} from t", dialect=dialect)

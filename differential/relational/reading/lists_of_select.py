@@ -1,0 +1,92 @@
+"""A list that SELECT takes apart: `SELECT id, UNNEST(tags) AS tag FROM t`, and Spark's `explode(tags)`.
+
+It is read as a list in FROM: `FROM t LATERAL VIEW explode(tags) …`. That is the same where SELECT has no
+groups, aggregates and windows, which count the rows before the list is taken apart; such texts are refused.
+So are two lists: Postgres and DuckDB put their elements side by side, and Spark refuses them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from .expressions.calls import aggregate_kind
+from .texts import SqlText, children_of
+
+__all__ = ["is_element", "with_list_in_from"]
+
+_TABLE: Final = "(list of SELECT)"
+_ELEMENT: Final = "(element of SELECT)"
+"""Names that no text has: it would write them in quotes, and without these spaces and parentheses."""
+
+_LABELS: Final = {"spark": "col", "postgres": "unnest"}
+
+
+def is_element(label: str) -> bool:
+    """Return True for the column of such a list, which `*` leaves out."""
+    return label == _ELEMENT
+
+
+def with_list_in_from(text: SqlText, node: exp.Select) -> exp.Select:
+    """Return a SELECT whose list stands in FROM; the same one if SELECT has none."""
+    items = children_of(node, "expressions")
+    places = [place for place, each in enumerate(items) if isinstance(_body(each), exp.Explode)]
+    if not places:
+        return node
+    call = _body(items[places[0]])
+    written = text.written(call)
+    if isinstance(call, exp.Posexplode):
+        raise text.error(
+            call, f"{written} makes two columns: write FROM t LATERAL VIEW POSEXPLODE(t.x) u AS p, y"
+        )
+    if len(places) > 1:
+        other = _body(items[places[1]])
+        raise text.error(other, f"{text.written(other)}: one list stands in SELECT; write others in FROM")
+    distinct = node.args.get("distinct")
+    if (
+        any(node.args.get(part) for part in ("group", "having", "qualify", "windows"))
+        or (distinct is not None and distinct.args.get("on") is not None)
+        or any(_counts_rows(each) for each in (*items, *children_of(node, "order")))
+    ):
+        raise text.error(
+            call,
+            f"{written} stands beside groups, aggregates or windows: write it in FROM, or them in a query "
+            "around it",
+        )
+    text.parts_of(call, "this")
+    return _moved(text, node, places[0])
+
+
+def _moved(text: SqlText, node: exp.Select, place: int) -> exp.Select:
+    moved = node.copy()
+    item = children_of(moved, "expressions")[place]
+    call = _body(item)
+    column = exp.Column(this=exp.to_identifier(_ELEMENT, quoted=True), table=exp.to_identifier(_TABLE))
+    column.meta.update(_first(call).meta)
+    if isinstance(item, exp.Alias):
+        call.replace(column)
+    else:
+        label = _LABELS.get(text.dialect) or text.label(call)
+        item.replace(exp.alias_(column, label, quoted=True))
+    names = exp.TableAlias(this=exp.to_identifier(_TABLE), columns=[exp.to_identifier(_ELEMENT, quoted=True)])
+    moved.append("laterals", exp.Lateral(this=call, view=True, outer=False, alias=names))
+    return moved
+
+
+def _body(item: exp.Expression) -> exp.Expression:
+    return item.this if isinstance(item, exp.Alias) else item
+
+
+def _first(node: exp.Expression) -> exp.Expr:
+    """Return the first node that knows its place in the text."""
+    return next((each for each in node.walk() if each.meta.get("start") is not None), node)
+
+
+def _counts_rows(node: exp.Expression) -> bool:
+    """Return True for an aggregate or a window of the SELECT itself, not of a subquery in it."""
+    if isinstance(node, exp.Query | exp.Subquery):
+        return False
+    if isinstance(node, exp.Window) or aggregate_kind(node) is not None:
+        return True
+    return any(_counts_rows(each) for each in node.iter_expressions())
