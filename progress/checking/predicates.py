@@ -49,7 +49,6 @@ from typing import Final, TypeAlias
 
 from progress.errors import InternalError
 from progress.graph.pointstamp_order import Order, Pointstamp, PointstampOrder
-from progress.times.antichain import Antichain
 from progress.times.timestamp import Timestamp
 
 Counts: TypeAlias = Mapping[Pointstamp, int]
@@ -220,9 +219,12 @@ def frontier_of(
     here there is none between two calls of the tracker.
     """
     images = {image for t in positive for image in order.images(t, port)}
-    if len(images) < 2:
-        return list(images)
-    return Antichain(order.graph.shape_of(port[0]), images).elements()
+    shape, minimal = order.graph.shape_of(port[0]), list[Timestamp]()
+    # Nothing comes before what stands behind it in this order, so nothing that was chosen is dropped again.
+    for image in sorted(images, key=shape.sort_key):
+        if not any(shape.less_equal(front, image) for front in minimal):
+            minimal.append(image)
+    return minimal
 
 
 def violation(

@@ -53,6 +53,7 @@ from .snapshot import counted, first_epochs, owned, view
 __all__ = ["Monitor", "believed_by", "frontiers_of", "under_way", "untold"]
 
 _RECENT_EVENTS = 8
+_WANTED_MAX = 1_000
 
 
 @dataclass(eq=False)
@@ -75,6 +76,12 @@ class _Watched:
     news: set[int] = field(default_factory=set)
     """Workers whose tracker was given something since the last look."""
     is_changed: bool = True
+    acted: set[int] = field(default_factory=set)
+    """Workers that may have changed since the last look."""
+    wanted: dict[tuple[int, tuple[Pointstamp, ...]], list[list[Timestamp]]] = field(default_factory=dict)
+    """For a worker, and the minimal points that it believes to be outstanding, the frontier of each of its
+    ports.
+    """
     before: ProtocolState | None = None
     prefixes: Prefixes | None = None
     """How far workers have heard of one another, if they hold back what they tell."""
@@ -118,6 +125,7 @@ class Monitor:
         def watched_step() -> bool:
             happened = step()
             for flow in self._flows.values():
+                flow.acted.add(worker.index)
                 if happened or flow.is_changed:
                     self._look(flow, f"worker {worker.index} stepped")
             return happened
@@ -125,6 +133,7 @@ class Monitor:
         def watched_perform(action: Action) -> None:
             perform(action)
             for flow in self._flows.values():
+                flow.acted.add(worker.index)
                 self._look(flow, f"worker {worker.index}: {action}")
 
         worker.perform = watched_perform  # type: ignore[method-assign]
@@ -134,22 +143,26 @@ class Monitor:
     def _watch_instance(self, instance: Instance) -> None:
         flow = self._flows.get(instance.index) or self._begin(instance)
         flow.instances[instance.worker] = instance
+        flow.acted.add(instance.worker)
         flow.news.add(instance.worker)
         worker, activate, receive = instance.worker, instance.turns._activate, instance.receive
         apply, count = instance.apply, instance.count
 
         def watched_count(location: int, word: int, delta: int) -> None:
             flow.is_changed = True
+            flow.acted.add(worker)
             word += _base_of(instance)
             flow.performed[location, word] = flow.performed.get((location, word), 0) + delta
             count(location, word - _base_of(instance), delta)
 
         def watched_receive(connector: int, word: int, batch: Batch, anchor: int = 0) -> None:
             flow.is_changed = True
+            flow.acted.add(worker)
             receive(connector, word, batch, anchor)
 
         def watched_apply(changes: list[Change]) -> None:
             flow.is_changed = True
+            flow.acted.add(worker)
             flow.news.add(worker)
             before, base = flow.applied[worker], _base_of(instance)
             flow.applied[worker] = total(
@@ -160,8 +173,10 @@ class Monitor:
             apply(changes)
 
         def watched_activate(runner: VertexRunner | CompiledLoopRunner) -> None:
+            flow.acted.add(worker)
             self._look(flow, f"worker {worker} received")
             activate(runner)
+            flow.acted.add(worker)
             self._look(flow, f"worker {worker} ran a vertex", worker)
 
         instance.count = watched_count
@@ -208,12 +223,12 @@ class Monitor:
                 self._require(flow, _of_tracker(flow, state, worker, earliest))
         flow.earliest = earliest
         flow.news.clear()
+        flow.acted.clear()
         flow.before = state
         self.looks += 1
 
     def _state(self, flow: _Watched) -> ProtocolState:
         everyone = range(len(self._workers))
-        instances = [flow.instances.get(worker) for worker in everyone]
         msg: dict[tuple[int, int], list[Counts]] = {}
         data: list[Pointstamp] = []
         for p in everyone:
@@ -221,19 +236,26 @@ class Monitor:
                 payloads, messages = under_way(self._wire(flow, p, q), p, flow.number, flow.frozen)
                 msg[p, q] = payloads if flow.prefixes is None else flow.prefixes.unheard(p, q)
                 data += messages
-        caps = [
-            counted(first) if one is None else owned(one)
-            for first, one in zip(flow.first, instances, strict=True)
-        ]
+        seen = [self._seen(flow, worker) for worker in everyone]
+        caps = [each[0] for each in seen]
         flow.performed = total(flow.performed)
         return ProtocolState(
             nrec=dict(flow.performed),
             records=total(*caps, counted(data)),
             caps=caps,
-            temp=[{} if one is None else untold(one) for one in instances],
-            glob=[flow.applied[worker] if one is None else view(one) for worker, one in enumerate(instances)],
+            temp=[each[1] for each in seen],
+            glob=[each[2] for each in seen],
             msg=msg,
         )
+
+    def _seen(self, flow: _Watched, worker: int) -> tuple[Counts, Counts, Counts]:
+        """Return caps, temp and glob of a worker; as before if it has not acted, for only it changes them."""
+        before, instance = flow.before, flow.instances.get(worker)
+        if before is not None and worker not in flow.acted:
+            return before.caps[worker], before.temp[worker], before.glob[worker]
+        if instance is None:
+            return counted(flow.first[worker]), {}, flow.applied[worker]
+        return owned(instance), untold(instance), view(instance)
 
     def _wire(self, flow: _Watched, source: int, target: int) -> list[list[memoryview]]:
         """What `source` has sent and the dataflow of `target` has not taken in, oldest first."""
@@ -269,14 +291,20 @@ def _of_tracker(
         if points:
             yield "E1", where, points
         flow.frontiers[worker] = frontiers_of(instance)
-        believed = flow.order.minimal(believed_by(instance, state.glob[worker]))
-        for number, port in enumerate(tracker.watched):
-            frontier, wanted = flow.frontiers[worker][number], frontier_of(believed, port, flow.order)
+        believed = tuple(flow.order.minimal(believed_by(instance, state.glob[worker])))
+        key = worker, believed
+        if key not in flow.wanted:
+            if len(flow.wanted) >= _WANTED_MAX:
+                flow.wanted.clear()
+            flow.wanted[key] = [frontier_of(believed, port, flow.order) for port in tracker.watched]
+        for number, wanted in enumerate(flow.wanted[key]):
+            frontier = flow.frontiers[worker][number]
             if sorted(frontier) != wanted:
                 yield "C4", f"{where}, port {number}, whose frontier is {frontier} and should be {wanted}", []
     for number, (port, frontier) in enumerate(zip(tracker.watched, flow.frontiers[worker], strict=True)):
         is_same = before is not None and before[number] == frontier
-        points = unheld(new if is_same else earliest, port, frontier, flow.order)
+        outstanding = new if is_same else earliest
+        points = unheld(outstanding, port, frontier, flow.order) if outstanding else []
         if points:
             yield "E2", f"{where}, port {number}, whose frontier is {frontier}", points
 
