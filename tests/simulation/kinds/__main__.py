@@ -3,10 +3,15 @@
     ./scripts/explore --seeds 10000 --seed 1      random dataflows, the long form of test_random_dataflows.py
     ./scripts/explore --states 1000000            all kinds of test_explored_kinds.py
     ./scripts/explore nested failed               these kinds
+    ./scripts/explore nested --all                no state stands for another one
 
 With seeds it goes on behind one that fails, prints it, and says at the end how many passed. A seed decides
-everything: `--seeds 1 --seed N` runs that one again. A scenario with more states is visited up to their
-number, the nearest to the start first.
+everything: `--seeds 1 --seed N` runs that one again.
+
+A scenario with more states than `--states` is visited up to their number, the nearest to the start first. Of
+states that differ only in the order of independent actions, or in the names of workers that are alike, one is
+visited (`timely/running/checking/reductions.py`). The small scenario of a kind is visited both ways, and the
+line about it says how many states stand for all.
 """
 
 from __future__ import annotations
@@ -71,22 +76,28 @@ def run_seeds(options: argparse.Namespace) -> int:
     return failed
 
 
-def run_kinds(names: Sequence[str], most: int) -> int:
-    """Return in how many scenarios something is not as it must be. `most`: states of a kind."""
+def run_kinds(names: Sequence[str], most: int, reduced: bool) -> int:
+    """Return in how many scenarios something is not as it must be. `most`: states of a kind; `reduced`: of
+    those that stand for one another one is visited.
+    """
     failed = 0
     for name in names:
         left, kind = most, KINDS[name]
         for scenario in (None, *kind.large):
             if left <= 0 or (scenario is None and kind.small is None):
                 continue
+            began = time.monotonic()
             try:
-                found = kind.all_of_small() if scenario is None else kind.some_of(scenario, left)
+                found = kind.all_of_small() if scenario is None else kind.some_of(scenario, left, reduced)
+                seconds, stands = time.monotonic() - began, ""
+                if scenario is None and reduced:
+                    stands = f"; {kind.all_of_small(reduced=True).states:,} of them stand for all"
             except Counterexample as error:
                 failed += 1
                 _say(f"--- {name}: {error}")
                 continue
             left -= found.states
-            _say(f"{name}: {found}")
+            _say(f"{name}: {found}{stands}; {found.states / seconds * 60:,.0f} states per minute")
     return failed
 
 
@@ -97,6 +108,7 @@ def main() -> int:
     )
     parser.add_argument("kinds", nargs="*", help=f"which kinds: {', '.join(KINDS)}; by default all")
     parser.add_argument("--states", type=int, default=1_000_000, help="how many states of each kind at most")
+    parser.add_argument("--all", action="store_true", help="visit also states that others stand for")
     parser.add_argument("--seeds", type=int, help="so many random dataflows, in place of kinds")
     parser.add_argument("--seed", type=int, default=1, help="the first seed")
     parser.add_argument(
@@ -106,7 +118,10 @@ def main() -> int:
     unknown = set(options.kinds) - set(KINDS)
     if unknown:
         parser.error(f"no kind {min(unknown)!r}: there are {', '.join(KINDS)}")
-    failed = run_seeds(options) if options.seeds else run_kinds(options.kinds or list(KINDS), options.states)
+    if options.seeds:
+        failed = run_seeds(options)
+    else:
+        failed = run_kinds(options.kinds or list(KINDS), options.states, reduced=not options.all)
     return int(failed > 0)
 
 

@@ -66,10 +66,14 @@ class Kind:
         assert self.small is not None
         return self.explorer(self.small, whole=True, reduced=reduced).run()
 
-    def some_of(self, scenario: Explorable, most: int) -> Explored:
-        """Go through the nearest states of a large scenario, so many at most."""
+    def some_of(self, scenario: Explorable, most: int, reduced: bool = False) -> Explored:
+        """Go through the nearest states of a large scenario, so many at most. `reduced`: and visit one of
+        those that differ in the order of independent actions, or in the names of workers that are alike.
+        """
         orderly, whole = self.way.get("orderly", False), self.way.get("whole", False)
-        return self.explorer(scenario, orderly, most + 100, whole=whole, enough=most).run()
+        alike = scenario.alike if reduced else ()
+        is_reduced = reduced and self.small is not None  # what no small scenario proves is visited as it is
+        return self.explorer(scenario, orderly, most + 100, is_reduced, whole, most, alike).run()
 
 
 def records_in(*names: str) -> Callable[[Sequence[Instance]], object]:
@@ -363,7 +367,11 @@ KINDS: Final[Mapping[str, Kind]] = {
     "flows": Kind(
         Explorer,
         of_both([[1], []], [[], [2]]),
-        [of_both([[1], [0]], [[1], [2]]), of_both([[1], [], []], [[], [2], []])],
+        [
+            of_both([[1], [0]], [[1], [2]]),
+            of_both([[1], [], []], [[], [2], []]),
+            replace(of_both([[0], [3], [3]], [[], [0], [0]]), alike=(1, 2)),
+        ],
         _STEPS,
     ),
     "installed": Kind(

@@ -43,6 +43,21 @@ def test_reduced_by_independent_actions_all_states_of_workers_and_all_ends_are_t
     assert reduced.worker_states == explored.worker_states and reduced.ends == explored.ends
 
 
+def test_reduced_a_large_scenario_stands_for_more_states_than_are_visited() -> None:
+    """Workers 1 and 2 of three do the same: nearly each state stands for two."""
+    kind = KINDS["flows"]
+    (scenario,) = [each for each in kind.large if each.alike]
+    found = kind.some_of(scenario, 600, reduced=True)
+    assert found.states >= 600 and found.images > 1.5 * found.states and found.put_off > 0, found
+    assert "stand for" in str(found) and "not followed" in str(found)
+
+
+def test_reduced_what_no_small_scenario_proves_is_visited_as_it_is() -> None:
+    kind = KINDS["replaced"]
+    found = kind.some_of(kind.large[0], 150, reduced=True)
+    assert found.states >= 150 and found.put_off == found.images == 0, found
+
+
 # mutants_
 
 

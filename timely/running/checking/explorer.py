@@ -196,7 +196,8 @@ class Explorer:
             if not moves:
                 self._judge_end(state)
             if self._reduced:
-                moves = moves_of_one(state, moves, self._size)
+                possible, moves = len(moves), moves_of_one(state, moves, self._size)
+                self.explored.put_off += possible - len(moves)
             for move in moves:
                 after, is_new = self._go(state, move)
                 if is_new:
@@ -206,6 +207,7 @@ class Explorer:
         if self._reduced and not waiting:
             self.explored.longest = longest_path(self._starts, self._leads_to, self.explored.states)
         self.explored.worker_states = len(self._locals)
+        self.explored.images = 0 if self._symmetry is None else self._symmetry.count
         return self.explored
 
     def _moves(self, state: Reached) -> list[Move]:

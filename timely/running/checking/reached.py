@@ -84,6 +84,7 @@ class Explorable:
     result     of all instances, once all is complete, what shall be compared
     expected   what `result` must be, whatever has happened in which order
     credit_bytes  the limit of `credits.py`; 0: none, so that states are alike whatever was sent before
+    alike      workers that may be renamed (`reductions.py`); whether they are alike the explorer finds out
     per_host   how workers tell one another of progress: 0, after each step; otherwise as `Telling` says. With
                several workers on a host a message sums up what several have done, so that nobody can say any
                more what one of them has to tell another: predicates of that are left to `Monitor`
@@ -97,6 +98,7 @@ class Explorable:
     or_clients: Sequence[Sequence[Sequence[Act]]] = ()
     per_host: int = 0
     beside: Sequence[Callable[[Dataflow], object]] = ()
+    alike: Sequence[int] = ()
 
 
 @dataclass
@@ -109,11 +111,17 @@ class Explored:
     worker_states: int = 0
     longest: int = 0
     """If `reduced`: how many actions the longest run has."""
+    put_off: int = 0
+    """If `reduced`: how many moves were not followed, for those of an independent worker stand for them."""
+    images: int = 0
+    """If workers are alike: for how many states the visited ones stand, themselves among them."""
 
     def __str__(self) -> str:
         return (
             f"{self.states:,} states, {self.transitions:,} transitions, {self.ends:,} ends; "
             f"{self.worker_states:,} states of workers"
+            + (f"; {self.put_off:,} independent moves not followed" if self.put_off else "")
+            + (f"; stand for {self.images:,} states with workers renamed" if self.images else "")
         )
 
 

@@ -97,6 +97,11 @@ class Symmetry:
         self._image_of: dict[Reached, tuple[Reached, int]] = {}
         """For each image the visited state, and by which renaming."""
 
+    @property
+    def count(self) -> int:
+        """The number of states for which the visited ones stand."""
+        return len(self._image_of)
+
     def begin(self, start: Reached) -> None:
         """Begin with a state in which nothing has happened, so that it is its own image."""
         self._note(start, (start,) * len(self._renamings))

@@ -41,7 +41,7 @@ def test_alike_workers_all_states_are_images_of_visited_ones(way: dict[str, bool
     explorer = Explorer(summing((0, 1), (0, 1)), alike=(0, 1), **way)
     visited = explorer.run()
     found = orbits(explorer)
-    assert sum(size * count for size, count in found.items()) == every.states
+    assert sum(size * count for size, count in found.items()) == every.states == visited.images
     assert visited.states == sum(found.values()) <= every.states // 2 + found[1]
     assert visited.worker_states == every.worker_states and visited.ends == every.ends == 1
     reduced = Explorer(summing((0, 1), (0, 1)), alike=(0, 1), reduced=True, **way).run()
