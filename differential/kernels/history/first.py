@@ -372,6 +372,41 @@ def put_behind(source: Int64s, count: int, target: Int64s, at: int) -> None:
 
 
 @kernel
+def all_stay(
+    ready: Int64s,
+    group: tuple[int, int, int],
+    answers: Int64s,
+    held: int,
+    cut: int,
+    shape: Int64s,
+    reach: Int64s,
+    both: tuple[Int64s, Int64s],
+) -> tuple[bool, Int64s]:
+    """Return `answers_stay` for all times at or behind those of the new rows, and `reach` or a larger copy.
+
+    group   first row of the key in `ready`, the row behind the last with a time of its own, last row
+    reach   room for these times
+    both    room for their state, as in `closure.py`, and an empty frontier
+    """
+    first, stop, last = group
+    kw, vw, guards = shape[0], shape[1], shape[2]
+    reached, never = both
+    reached[0] = 0
+    reach = with_seeds(ready, first, stop, kw + vw, reach, reached, never, guards)
+    reach = closed_with(answers, held, answers.shape[0] - 2, reach, reached, never, guards)
+    return answers_stay(ready, (first, last), reach, reached[0], answers, held, cut, shape), reach
+
+
+@kernel
+def without_rank(waiting: Int64s, marks: Int64s) -> Int64s:
+    """Return the symbols whose rank was needed and is missing."""
+    unknown = np.empty(marks[2], np.int64)
+    for index in range(marks[2]):
+        unknown[index] = waiting[1, index]
+    return unknown
+
+
+@kernel
 def reduce_first(
     ready: Int64s,
     pending: Int64s,
@@ -402,7 +437,7 @@ def reduce_first(
     waiting, marks = np.empty((2, 16), np.int64), np.zeros(levels.shape[1] + 3, np.int64)
     value, newest = np.empty(vw, np.int64), table.shape[0]  # the line of the ready rows
     times, reach = np.empty((3, 32), np.int64), np.empty((3, 32), np.int64)
-    state, reached, nothing = np.zeros(8, np.int64), np.zeros(8, np.int64), np.empty(0, np.int64)
+    state, reached = np.zeros(8, np.int64), (np.zeros(8, np.int64), np.empty(0, np.int64))
     rows, answers = np.empty((vw + 2, 64), np.int64), np.empty((aw + 2, 64), np.int64)
     both = (np.empty((aw + 2, 64), np.int64), np.empty((aw + 2, 64), np.int64))
     out = np.empty((kw + aw + 2, 64), np.int64)
@@ -416,23 +451,18 @@ def reduce_first(
         if order <= 0:
             i, one_time = key_end(ready, i, kw, kw + vw)
             last_seed = first + 1 if one_time else i
-            state[0], state[1], times[0, 0] = 1, ready[kw + vw, first], ready[kw + vw, first]
-            if not one_time:
-                times = with_seeds(ready, first + 1, i, kw + vw, times, state, frontier, guards)
+            times = with_seeds(ready, first, last_seed, kw + vw, times, state, frontier, guards)
         if order >= 0:
             p, _ = key_end(pending, p, kw, kw)
             times = with_seeds(pending, first_pending, p, kw, times, state, frontier, guards)
         answers = gathered(answers_table, answer_cursors, keys, key, kw, state, guards, answers)
         held = consolidate_key(answers, state)
-        # Without answers there are fewer than `limit`. Without pending times the key is not visited again.
-        if held > 0 and order < 0 and shape[4] >> SMALL_BITS == 0:
-            reached[0] = 0
-            reach = with_seeds(ready, first, last_seed, kw + vw, reach, reached, nothing, guards)
-            reach = closed_with(answers, held, aw, reach, reached, nothing, guards)
-            group, cut = (first, i - 1), levels[0, 0]
-            if answers_stay(ready, group, reach, reached[0], answers, held, cut, shape):
-                continue
-        if held > 0:
+        if held > 0:  # else there are fewer than `limit` answers
+            group = first, last_seed, i - 1
+            if order < 0 and shape[4] >> SMALL_BITS == 0:  # no time is beyond: the key is not visited again
+                stay, reach = all_stay(ready, group, answers, held, levels[0, 0], shape, reach, reached)
+                if stay:
+                    continue
             times = closed_with(answers, held, aw, times, state, frontier, guards)
         locate(table, located, keys, key, kw)
         located[0, newest], located[1, newest] = first, i
@@ -446,7 +476,4 @@ def reduce_first(
             emitted += state[2]
         if state[0] > 1:  # else it is the time of a ready row or pair
             pended = pended_times(times, state, frontier, guards, pended, keys, key, kw)
-    unknown = np.empty(marks[2], np.int64)
-    for index in range(marks[2]):
-        unknown[index] = waiting[1, index]
-    return first_rows(out, emitted), first_rows(pended, state[3]), unknown, state[READ]
+    return first_rows(out, emitted), first_rows(pended, state[3]), without_rank(waiting, marks), state[READ]
