@@ -69,6 +69,18 @@ _REFUSED: Final[Mapping[str, str]] = {
         "the time of day changes an answer without any row; pass the time in as an input",
     ),
     **dict.fromkeys(
+        ("ArrayTransform", "ArrayFilter", "ArrayExists", "ArrayForAll", "ArrayAggregate", "ArraySort",
+         "ZipWith", "MapFilter", "MapZipWith", "TransformKeys", "TransformValues"),
+        "calls a function for each element. Write explode, and groupBy with collect_list of what you make of "
+        "its rows; or write the query as a function of collections, whose map calls Python functions",
+    ),
+    "RaiseError": "has no value: leave such rows out by filter, or let a cast or a division fail",
+    **dict.fromkeys(
+        ("JsonToStructs", "StructsToJson"),
+        "is read in texts of cluster.sql and dd.sql: from_json(x, 'a int'), to_json(x). In a plan write "
+        "get_json_object(x, '$.a')",
+    ),
+    **dict.fromkeys(
         ("Rand", "Randn", "Uuid", "Shuffle", "MonotonicallyIncreasingID", "SparkPartitionID", "RandStr",
          "Uniform", "InputFileName"),
         "gives another value each time, so no row could be taken back. Write xxhash of a key, or a column of "

@@ -106,9 +106,18 @@ REFUSED: dict[str, Callable[[DataFrame], DataFrame]] = {
     "takes an interval that is a constant": lambda orders: orders.groupBy(
         F.session_window(F.timestamp_seconds("id"), "5 minutes")
     ).count(),
-    "Spark's ArrayTransform is not supported": lambda orders: orders.select(
+    "ArrayTransform: calls a function for each element. Write explode": lambda orders: orders.select(
         F.transform(F.array("id"), lambda x: x + 1)
     ),
+    "ArrayFilter: calls a function": lambda orders: orders.select(F.filter(F.array("id"), lambda x: x > 1)),
+    "ArrayExists: calls a function": lambda orders: orders.select(F.exists(F.array("id"), lambda x: x > 1)),
+    "ArrayForAll: calls a function": lambda orders: orders.select(F.forall(F.array("id"), lambda x: x > 1)),
+    "ArrayAggregate: calls a function": lambda orders: orders.select(
+        F.aggregate(F.array("id"), F.lit(0), lambda a, x: a + x)
+    ),
+    "RaiseError: has no value: leave such rows out": lambda orders: orders.select(F.raise_error("no")),
+    "StructsToJson: is read in texts": lambda orders: orders.select(F.to_json(F.struct("id"))),
+    "JsonToStructs: is read in texts": lambda orders: orders.select(F.from_json("customer", "a int")),
     "two columns of the answer are called id: rename one by alias": lambda orders: orders.select("id", "id"),
     "returns nothing: a function of DataFrames returns a DataFrame": lambda orders: None,  # type: ignore[return-value]
 }
