@@ -244,7 +244,7 @@ WRONG_TEXTS = {
     "select * from unnest(1) as x (e)": "1:22: EXPLODE(1, x(e)) cannot stand in FROM",
     "select * from t, unnest(b) as x (e)": "1:25: b is string?, and no list",
     "select explode(b) + 1 from t": "1:8: EXPLODE(b) makes rows: it stands alone in SELECT, or in FROM: FROM",
-    "select explode(b) from t": "1:16: b is string, and no list",
+    "select explode(b) from t": "1:16: b is string?, and no list",
     "select explode(array(a)), explode(array(a)) from t": "1:27: EXPLODE(ARRAY(a)): one list stands",
     "select explode(array(a)), count(*) from t": "1:8: EXPLODE(ARRAY(a)) stands beside groups",
     "select posexplode(array(a)) from t": "1:8: POSEXPLODE(ARRAY(a)) makes two columns",
