@@ -17,7 +17,7 @@ from .left_out import SUBQUERIES, Fields, JavaTree, JsonNode, is_so, java_items
 
 __all__ = ["note_places", "place_of"]
 
-PLACE: Final = "place"
+_PLACE: Final = "place"
 """The field of a node or an expression that has its place: a text with two parts, for a file and a line."""
 _SURE: Final = frozenset((
     "AttributeReference", "OuterReference", "Literal", "And", "Or", "Not", "IsNull", "IsNotNull",
@@ -96,7 +96,7 @@ def note_places(node: JsonNode, expressions: list[list[Fields]], java: JavaTree,
     except (Py4JError, PySparkException):  # another version of Spark notes it elsewhere
         return
     if own:
-        node.fields[PLACE] = own
+        node.fields[_PLACE] = own
 
 
 class _Rest:
@@ -125,7 +125,7 @@ def _note(rest: _Rest, java: JavaTree, default: str, inherited: str) -> None:
     if kind not in _SURE or kind == "Alias":
         place = _place(java, default) or inherited
         if place:
-            fields[PLACE] = place
+            fields[_PLACE] = place
     if kind in SUBQUERIES:  # the nodes of its plan have places of their own
         rest.place = rest.ends[rest.place]
         return
