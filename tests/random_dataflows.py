@@ -49,12 +49,20 @@ class Watch:
     notified: dict[tuple[str, int], list[Timestamp]] = field(default_factory=dict)
     asked: Counter[tuple[str, int, Timestamp]] = field(default_factory=Counter)
     early: list[str] = field(default_factory=list)
+    misled: list[str] = field(default_factory=list)
+    """Records that came to another worker than that of their key."""
 
     def saw_message(self, vertex: Watched, time: Timestamp) -> None:
         shape = vertex.code.shape
         for done in self.notified.get((vertex.name, vertex.worker), []):
             if shape.less_equal(time, done):
                 self.early.append(f"{vertex!r} got a message at {time} after on_notify({done})")
+
+    def saw_records(self, vertex: Watched, edge: int, records: list[Record]) -> None:
+        salts = vertex.salts.get(edge, [])
+        for record in records if salts else ():
+            if all(_by_identity(salt)(record) % vertex.workers != vertex.worker for salt in salts):
+                self.misled.append(f"{vertex!r} got {record} at edge {edge} on worker {vertex.worker}")
 
     def saw_notification_late(self, vertex: Vertex, time: Timestamp) -> None:
         self.asked[vertex.name, vertex.worker, time] -= 1
@@ -69,8 +77,19 @@ class Watched(Vertex):
     `lags`, at the next time.
     """
 
-    def __init__(self, watch: Watch, waits: bool, lags: bool, spends: bool, outputs: int, ports: int) -> None:
+    def __init__(
+        self,
+        watch: Watch,
+        waits: bool,
+        lags: bool,
+        spends: bool,
+        outputs: int,
+        ports: int,
+        salts: dict[int, list[int]] | None = None,
+    ) -> None:
+        """`salts`: of the ports to which all records come by a key, those of the keys."""
         self.watch = watch
+        self.salts = salts or {}
         self.waits = waits
         self.lags = lags
         self.spends = spends
@@ -81,6 +100,7 @@ class Watched(Vertex):
     def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
         self.watch.saw_message(self, time)
         records = cast(list[Record], message)
+        self.watch.saw_records(self, edge, records)
         if not self.waits:
             self.emit(records, time)
             return
@@ -113,6 +133,7 @@ class Keeping(Watched):
 
     def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
         self.watch.saw_message(self, time)
+        self.watch.saw_records(self, edge, cast(list[Record], message))
         if time not in self.waiting:
             self.waiting[time] = []
             self.held[time] = self.hold(time)
@@ -257,10 +278,11 @@ class Builder:
         self._stages += 1
         waits = self._random.random() < 0.5
         lags = self._random.random() < 0.3
-        feeds = []
+        feeds, chosen = [], list[int | None]()
         for port, source in enumerate(sources):
             salt = self._random.randint(0, 9)
             route = RecordRoute(_by_identity(salt)) if self._random.random() < 0.7 else None
+            chosen.append(None if route is None else salt)
             feeds.append(source.feed(port if self._random.random() < 0.5 else 0, route=route))
         if all(feed.port for feed in feeds):
             feeds[0] = sources[0].feed(0, route=feeds[0].route)
@@ -269,9 +291,10 @@ class Builder:
         placed = None
         if self._random.random() < 0.3:
             placed = sorted({self._random.randint(0, 9) % self._workers for _ in range(2)})
+        salts = _by_port([feed.port for feed in feeds], chosen if placed is None else [])
         made = self.flow.stage(
             f"stage {self._stages}",
-            lambda: (Keeping if keeps else Watched)(self._watch, waits, lags, spends, outputs, ports),
+            lambda: (Keeping if keeps else Watched)(self._watch, waits, lags, spends, outputs, ports, salts),
             feeds,
             outputs=outputs,
             workers=placed,
@@ -307,6 +330,16 @@ class Builder:
             if self._random.random() < 0.3:
                 left = left.concat(loop.leave(self._random.choice(inside), at=self._random.randint(0, 2)))
             return left
+
+
+def _by_port(ports: list[int], salts: list[int | None]) -> dict[int, list[int]]:
+    """The salts of the feeds of each port to which all feeds have one; none at all if `salts` is empty."""
+    result: dict[int, list[int]] = {}
+    open_ports = {port for port, salt in zip(ports, salts, strict=False) if salt is None}
+    for port, salt in zip(ports, salts, strict=False):
+        if salt is not None and port not in open_ports:
+            result.setdefault(port, []).append(salt)
+    return result
 
 
 def _count_up(key: object, fuel: object, count: object) -> tuple[object, list[object]]:

@@ -3,6 +3,7 @@
 Checked against one worker without delays, and at every step:
 
   never_early   after on_notify(t) no message at a time ≤ t comes to that vertex
+  never_misled  records that are routed by a key come to the worker of that key
   never_lost    every notification that was asked for comes, every record arrives, all becomes idle
   predicates    every predicate of progress tracking holds after every activation (`Monitor`, out of `run`)
 
@@ -32,6 +33,7 @@ def test_notifications_are_never_early_and_nothing_is_lost(workers: int, seed: i
         expected, _ = run(case, 1, None, monitored=False)
         outputs, watch = run(case, workers, case)
         assert not watch.early, f"seed {case}, {workers} workers: {watch.early[0]}"
+        assert not watch.misled, f"seed {case}, {workers} workers: {watch.misled[0]}"
         assert not +watch.asked, f"seed {case}, {workers} workers: never notified: {+watch.asked}"
         assert not -watch.asked, f"seed {case}, {workers} workers: notified unasked: {-watch.asked}"
         assert outputs == expected, f"seed {case}, {workers} workers"

@@ -26,7 +26,7 @@ from math import inf
 import pytest
 from low_limits import everything_is_much
 from random_dataflows import run
-from simulation.kinds.scenarios import KINDS
+from simulation.kinds.scenarios import KINDS, Kind
 
 from progress.checking.counterexample import Counterexample
 from timely.running import core
@@ -55,6 +55,7 @@ def check(seed: int, is_monitored: bool) -> None:
             everything_is_much(limits)
         outputs, watch = run(seed, workers, seed, is_monitored, per_host)
     assert not watch.early, watch.early[0]
+    assert not watch.misled, watch.misled[0]
     assert not +watch.asked, f"never notified: {+watch.asked}"
     assert not -watch.asked, f"notified unasked: {-watch.asked}"
     assert outputs == expected, f"{workers} workers, {per_host=}: {outputs} in place of {expected}"
@@ -90,7 +91,7 @@ def run_kinds(names: Sequence[str], most: int, reduced: bool) -> int:
             try:
                 found = kind.all_of_small() if scenario is None else kind.some_of(scenario, left, reduced)
                 seconds, stands = time.monotonic() - began, ""
-                if scenario is None and reduced:
+                if scenario is None and reduced and isinstance(kind, Kind):
                     stands = f"; {kind.all_of_small(reduced=True).states:,} of them stand for all"
             except Counterexample as error:
                 failed += 1

@@ -42,7 +42,7 @@ class MemoryNetwork:
         return list(self._queues[source, target])
 
     def heard(self, target: int) -> list[int]:
-        """Return the workers of which a message waits for `target`, ascending."""
+        """Return the workers from which a message waits for `target`, ascending."""
         queues = self._queues
         return [source for source in range(self.workers) if source != target and queues[source, target]]
 
