@@ -8,6 +8,8 @@ long form, `./scripts/explore KIND`.
     uninstalled  both are ended by a client at any moment
     failed       a dataflow fails, on one worker or on two at the same time
     replaced     a new version takes the place of a dataflow
+    divided      a large insertion in parts, which enter in several pieces and are sent in several messages
+    rings        two workers send each other messages by rings, and by sockets if the rings are full
     rounds       compiled loops of two and three workers
 """
 
@@ -20,10 +22,13 @@ from typing import ClassVar, Final
 
 import exporting_flows
 import pyarrow as pa
+import pytest
 import served_flows
 from labelled_flows import Pair, changes_of, countdown, countdown_plainly, labels, labels_plainly
+from low_limits import everything_is_much
 from reference.loops.loop_explorer import LoopExplorer, TableClient
 from reference.served_explorer import Asks, ServedExplorer
+from simulation.kinds.ring_explorer import RingExplorer, RingTraffic
 
 from progress.times.timestamp import Timestamp
 from timely import Dataflow, Vertex
@@ -32,9 +37,9 @@ from timely.building.loop import LoopOrder
 from timely.client.tables import records_of
 from timely.operators.capture import FOREVER
 from timely.running.checking.explorer import Explorer
-from timely.running.checking.reached import Act, Client, Explorable, Explored
+from timely.running.checking.reached import Act, Client, Explorable, Explored, Move, Reached
 from timely.running.instance import Instance
-from timely.wire.requests import IN_OPEN, Decide, Deliver, Install, Replace, Uninstall
+from timely.wire.requests import IN_OPEN, WHEN_NAMED, Decide, Deliver, Install, Replace, Uninstall
 
 __all__ = ["KINDS", "Kind"]
 
@@ -74,6 +79,38 @@ class Kind:
         alike = scenario.alike if reduced else ()
         is_reduced = reduced and self.small is not None  # what no small scenario proves is visited as it is
         return self.explorer(scenario, orderly, most + 100, is_reduced, whole, most, alike).run()
+
+
+@dataclass(frozen=True)
+class RingKind:
+    """The same for rings between two workers. Nothing is reduced there.
+
+    Args:
+        small: goes to its end in the tests.
+        large: the nearest states first.
+        states: in the tests.
+    """
+
+    small: RingTraffic
+    large: Sequence[RingTraffic]
+    states: int
+
+    def all_of_small(self, reduced: bool = False) -> Explored:
+        """Go through the small traffic."""
+        del reduced
+        return self._explored(self.small, 0)
+
+    def some_of(self, scenario: RingTraffic, most: int, reduced: bool = False) -> Explored:
+        """Go through the nearest states of a large traffic, so many at most."""
+        del reduced
+        return self._explored(scenario, most)
+
+    def _explored(self, traffic: RingTraffic, enough: int) -> Explored:
+        explorer = RingExplorer(traffic, enough)
+        try:
+            return explorer.run()
+        finally:
+            explorer.close()
 
 
 def records_in(*names: str) -> Callable[[Sequence[Instance]], object]:
@@ -294,6 +331,45 @@ def replacing(*clients: Sequence[Pair | None]) -> Explorable:
     return Explorable(exporting_flows.owner, acts, edges_in, (edges, {1}))
 
 
+# divided
+
+
+class DividedExplorer(ReplacingExplorer):
+    """An insertion in parts, by a client that decides once all parts are staged. Limits are low: each part
+    enters in pieces, which are sent one by one.
+    """
+
+    def run(self) -> Explored:
+        """Visit all states, the nearest first."""
+        with pytest.MonkeyPatch.context() as limits:
+            everything_is_much(limits)
+            return super().run()
+
+    def _moves(self, state: Reached) -> list[Move]:
+        to_do = [act for acts in state.acts for act in self._to_do[acts]]
+        is_staging = any(isinstance(act, Asks) and isinstance(act.request, Deliver) for act in to_do)
+        return [
+            move
+            for move in super()._moves(state)
+            if not (is_staging and isinstance(move[1], Asks) and isinstance(move[1].request, Decide))
+        ]
+
+
+def divided(*parts: tuple[int, Sequence[Pair]], repeats: int = -1) -> Explorable:
+    """Parts of one insertion, each with the worker that a client of two sends it to; `repeats`: this part is
+    sent twice. Worker 0 decides that all enter, and seals.
+    """
+    acts: list[list[Act]] = [[], []]
+    edges: Counter[tuple[object, ...]] = Counter()
+    for number, (worker, pairs) in enumerate(parts):
+        table = pa.table({"src": [a for a, _ in pairs], "dst": [b for _, b in pairs]})
+        for _ in range(1 + (number == repeats)):
+            acts[worker].append(Asks(Deliver(0, "edges", "w", 1, WHEN_NAMED, 0, 1, part=number), table))
+        edges.update(pairs)
+    acts[0].append(Asks(Decide(0, 0, enter=[["edges", "w", 1, len(parts)]], seals=True)))
+    return Explorable(exporting_flows.owner, acts, edges_in, (edges, {0}))
+
+
 # rounds
 
 
@@ -347,7 +423,7 @@ def of_two_bits(how: Build) -> Build:
 _STEPS: Final = {"orderly": True}
 _WHOLE: Final = {"whole": True}
 
-KINDS: Final[Mapping[str, Kind]] = {
+KINDS: Final[Mapping[str, Kind | RingKind]] = {
     "nested": Kind(
         Explorer,
         spun([(1, 1)], [(1, 0)], orders=("product", "lexicographic")),
@@ -406,6 +482,24 @@ KINDS: Final[Mapping[str, Kind]] = {
         ],
         _WHOLE,
         states=1_000,
+    ),
+    "divided": Kind(
+        DividedExplorer,
+        None,
+        [
+            divided((0, [(1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (6, 7)]), (1, [(7, 8), (8, 9)])),
+            divided((0, [(n, n + 1) for n in range(20)]), (1, [(7, 8), (8, 9)]), (1, [(9, 9)]), repeats=1),
+        ],
+        _STEPS,
+        states=150,
+    ),
+    "rings": RingKind(
+        RingTraffic(((100, 450, 600), (450, 30))),
+        [
+            RingTraffic(((460,) * 10 + (600,), (460, 30)), sleeps=2),
+            RingTraffic(((460,) * 20 + (600, 100), (460,) * 12), sleeps=2),
+        ],
+        states=4_000,
     ),
     "rounds": Kind(
         LoopExplorer,

@@ -10,12 +10,15 @@ At length: `./scripts/explore KIND`.
 from __future__ import annotations
 
 import pytest
-from simulation.kinds.scenarios import KINDS
+from simulation.kinds.scenarios import KINDS, DividedExplorer, divided
 
+from differential.operators.edge.table_in import TableIn
 from progress.checking.counterexample import Counterexample
 from timely.failure import EndedDataflows
 from timely.operators.outputs.exported_streams import StreamExportVertex
 from timely.operators.router import RouterVertex
+from timely.running.core import Worker
+from timely.wire.batch import Batch
 from timely.worker.server import Server
 
 SMALL = [name for name, kind in KINDS.items() if kind.small is not None]
@@ -35,9 +38,27 @@ def test_kinds_in_every_order(name: str, effort: int) -> None:
         assert found.states >= left, found
 
 
-@pytest.mark.parametrize("name", [name for name in SMALL if name != "rounds"])
+PARTS = divided((0, [(1, 2), (2, 3), (3, 4), (4, 5)]), (1, [(4, 4)]))
+
+
+def test_kinds_a_divided_insertion_enters_once_and_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its four rows on worker 0 enter in pieces, of which several are sent to worker 1: 712 states."""
+    sent: list[int] = []
+    send_data = Worker.send_data
+
+    def counted(self: Worker, peer: int, dataflow: int, connector: int, word: int, batch: Batch) -> None:
+        sent.append(batch.rows)
+        send_data(self, peer, dataflow, connector, word, batch)
+
+    monkeypatch.setattr(Worker, "send_data", counted)
+    explored = DividedExplorer(PARTS, whole=True).run()
+    assert explored.states > 600 and explored.ends >= 1, explored
+    assert sent and set(sent) == {1}, "two rows of worker 1 never come in one message"
+
+
+@pytest.mark.parametrize("name", [name for name in SMALL if name not in ("rounds", "rings")])
 def test_reduced_by_independent_actions_all_states_of_workers_and_all_ends_are_there(name: str) -> None:
-    """Of compiled loops: `test_explored_loops.py`."""
+    """Of compiled loops: `test_explored_loops.py`. Rings are not reduced."""
     explored, reduced = KINDS[name].all_of_small(), KINDS[name].all_of_small(reduced=True)
     assert reduced.states < 0.8 * explored.states, (explored, reduced)
     assert reduced.worker_states == explored.worker_states and reduced.ends == explored.ends
@@ -101,3 +122,12 @@ def test_mutants_the_end_of_a_dataflow_is_told_to_nobody(monkeypatch: pytest.Mon
 def test_mutants_an_import_begins_without_what_the_owner_has_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StreamExportVertex, "kept_from", lambda self, epoch: [])
     assert found_by("installed").startswith("the result is")
+
+
+def test_mutants_of_a_large_table_the_last_piece_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part of one piece loses all of its rows."""
+    encode = TableIn.encode_folded
+    monkeypatch.setattr(TableIn, "encode_folded", lambda self, table, diff: encode(self, table, diff)[:-1])
+    with pytest.raises(Counterexample) as caught:
+        DividedExplorer(PARTS, whole=True).run()
+    assert caught.value.what.startswith("the result is")
