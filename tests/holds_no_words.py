@@ -149,7 +149,7 @@ HOLDS_NO_WORDS = {
     "OperatorVertex": "_held arrangement",
     "PackedBatch": "_diff _rows _word moved symbol_words",
     "PassingVertex": "columns words",
-    "PendingTimes": "_far_summed _guards _kw _looks",
+    "PendingTimes": "_far_summed _guards _kw _looks has_any",
     "Pile": "_loose_rows _rows _sum_at",
     "PriorityVertex": "_turns",
     "ProbeVertex": "",

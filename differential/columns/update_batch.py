@@ -59,6 +59,7 @@ They are few enough for the processor's caches.
 """
 
 _KEEP_ALL: Final = (1 << 63) - 1
+_INT64: Final = np.dtype(np.int64)
 _LEAST_DIFF: Final = -(1 << 63)
 
 assert sys.byteorder == "little", (
@@ -86,11 +87,12 @@ class UpdateBatch(Timed):
 
     def __post_init__(self) -> None:
         words = self.words
-        if words.ndim != 2 or words.shape[0] < 2 or words.dtype != np.int64 or not words.flags.c_contiguous:
+        shape = words.shape  # read once: numpy makes a tuple each time
+        if words.ndim != 2 or shape[0] < 2 or words.dtype != _INT64 or not words.flags.c_contiguous:
             raise InternalError(
                 f"an update batch is int64[≥ 2, n] by columns, not {words.dtype}{words.shape}"
             )
-        self.rows = words.shape[1]  # type: ignore[misc]  # a record is frozen only for others
+        self.rows = shape[1]  # type: ignore[misc]  # a record is frozen only for others
 
     @property
     def size_bytes(self) -> int:

@@ -426,7 +426,9 @@ class ReduceMachine(Machine):
 
     def needs(self) -> Int64s:
         """Return the minimal times of rows and keys that wait, ascending."""
-        return self._pending.times(self._waiting.times(_NO_TIMES))
+        waiting, pending = self._waiting, self._pending
+        times = waiting.times(_NO_TIMES) if waiting.rows else _NO_TIMES
+        return pending.times(times) if pending.has_any else times
 
     def check_invariants(self) -> None:
         """Assert the invariants of both traces, of pending times, and of rows that wait."""
@@ -442,11 +444,11 @@ class ReduceMachine(Machine):
             self._shape[4] = exact
             if self._least_shape is not None:
                 self._least_shape[3] = exact
+        if self._is_sum:
+            return reduce_sums(ready, pending, self.input.lines, frontier, self._shape, self._formulas)
         tables = self.input.lines, self.output.lines
         if self._least_shape is not None:
             return reduce_least(ready, pending, *tables, frontier, self._least_shape)
-        if self._is_sum:
-            return reduce_sums(ready, pending, tables[0], frontier, self._shape, self._formulas)
         assert not isinstance(self.aggregate, Accumulation)
         if isinstance(self.aggregate, Aggregates):
             return reduce_groups(ready, pending, *tables, frontier, self._shape, self._parts)

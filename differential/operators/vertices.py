@@ -62,7 +62,10 @@ def packed_parts(messages: Sequence[tuple[int, Batch]]) -> list[Part]:
     """Return the rows of several messages; those of large ones stay packed."""
     parts: list[Part] = []
     for _, batch in messages:
-        if isinstance(batch, PackedBatch):
+        if type(batch) is UpdateBatch:  # Fast path: nearly all are.
+            if batch.rows or len(messages) == 1:
+                parts.append(batch.words)
+        elif isinstance(batch, PackedBatch):
             parts += batch.packed()
         elif batch.rows or len(messages) == 1:
             parts.append(words_of(batch))
@@ -130,10 +133,10 @@ class OperatorVertex(Vertex):
         has, wants = (held, needed) if len(held) + len(needed) < FEW_WORDS_MAX else (set(held), set(needed))
         for word in needed:
             if word not in has:
-                self.hold_word(word)
+                self._runner.hold(word)
         for word in held:
             if word not in wants:
-                self.release_word(word)
+                self._runner.release(word)
         self._held = needed
 
     def send_rows(self, words: Int64s) -> None:
@@ -142,11 +145,14 @@ class OperatorVertex(Vertex):
         The envelopes are the minimal times of the rows: anything earlier would hold receivers back for
         nothing.
         """
-        if words.shape[1] == 1:  # Fast path: little has changed.
-            self.send(0, UpdateBatch(words), int(words[-2, 0]))
-            return
-        for envelope, rows in self.parts_by_envelope(words):
-            self.send(0, UpdateBatch(rows), envelope)
+        rows = words.shape[1]
+        if 0 < rows < FEW_WORDS_MAX:  # Fast path: little has changed, all of it at one time.
+            times = words[-2].tolist()
+            if times == [times[0]] * rows:
+                self._runner.send(0, UpdateBatch(words), times[0])
+                return
+        for envelope, some in self.parts_by_envelope(words):
+            self.send(0, UpdateBatch(some), envelope)
 
     def parts_by_envelope(self, words: Int64s) -> Iterator[tuple[int, Int64s]]:
         """Yield the rows in parts, each with one of the minimal times of all rows, which is ≤ the times of
@@ -291,7 +297,7 @@ class MachineVertex(OperatorVertex):
         if self.machine.pauses:
             self._go_on()
             return
-        machine, frontier = self.machine, self.frontier_words(0)
+        machine, frontier = self.machine, self._runner.frontier(0)
         # An empty frontier is the last one: nobody asks the traces any more, and they are dropped.
         if frontier.shape[0] and self._is_early(frontier):
             if self._looks_on:
@@ -331,10 +337,13 @@ class MachineVertex(OperatorVertex):
 
         With several workers the frontier moves in many small steps, most of which complete nothing here.
         """
-        guards = self.code.guards
-        if len(self._held) * frontier.shape[0] > FEW_WORDS_MAX:
-            return len(not_beyond(np.array(self._held, np.int64), frontier, guards)) == 0
-        return few_are_beyond(self._held, frontier.tolist(), guards)
+        held = self._held
+        if not held:
+            return True
+        guards = self._runner.vertex_code.guards
+        if len(held) * frontier.shape[0] > FEW_WORDS_MAX:
+            return len(not_beyond(np.array(held, np.int64), frontier, guards)) == 0
+        return few_are_beyond(held, frontier.tolist(), guards)
 
     def _send_all(self, rows: Int64s) -> None:
         """Send rows by each output that has them, and send failures."""

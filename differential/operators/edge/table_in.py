@@ -135,8 +135,9 @@ class TableIn:
         are not plain.
         """
         del diff
-        plain = checked(self._plain, rows, self.name)
-        places = self._places
+        plain, places = self._plain.of(rows), self._places
+        if plain is None:
+            raise not_plain(self.name)
         return plain if places is None else [tuple([row[at] for at in places]) for row in plain]
 
     def encode_rows(self, rows: list[PlainRow], diffs: list[int], epoch_word: int) -> UpdateBatch:
@@ -161,8 +162,13 @@ def checked(form: PlainRows, rows: object, name: str) -> list[PlainRow]:
     """
     plain_rows = form.of(rows)
     if plain_rows is None:
-        raise MisuseError(f"input {name!r}: these are no plain rows of its columns; send them as a table")
+        raise not_plain(name)
     return plain_rows
+
+
+def not_plain(name: str) -> MisuseError:
+    """Return the error for rows that a client has sent to the input `name`, and that are not plain."""
+    return MisuseError(f"input {name!r}: these are no plain rows of its columns; send them as a table")
 
 
 def by_epochs(whole: UpdateBatch, epochs: ByEpoch, words: Sequence[int]) -> list[UpdateBatch]:

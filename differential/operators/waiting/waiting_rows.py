@@ -17,7 +17,7 @@ from differential.columns.overflow import ShowRow, row_overflow, show_words
 from differential.columns.packed.block import Block
 from differential.columns.packed.parts import Part, in_order, rows_in, words_in
 from differential.kernels.history.ready import lower_bounds, merge_pending, split_ready
-from differential.kernels.rows.sort import PackedRows, is_consolidated
+from differential.kernels.rows.sort import PackedRows, is_consolidated, sort_consolidate
 from differential.operators.waiting.pile import Pile
 from differential.thresholds import ONLY_PART_ROWS_MAX, PACKED_ROWS_MIN
 from progress.compiled.arrays import Int64s
@@ -104,10 +104,15 @@ class WaitingRows:
         Do not write to them: they may be an array that was added.
         """
         part = self._only_part(frontier)
-        if part is not None and is_consolidated(part):
+        if part is None:
+            rows = self.take_in_order(frontier)
+            return rows.unpack(0, rows.rows) if isinstance(rows, PackedRows) else rows
+        if is_consolidated(part):
             return part
-        rows = self.take_in_order(frontier) if part is None else self._summed([part])
-        return rows.unpack(0, rows.rows) if isinstance(rows, PackedRows) else rows
+        try:
+            return sort_consolidate(part)
+        except OverflowError:
+            raise row_overflow([part], self.show) from None
 
     def take_in_order(self, frontier: Int64s) -> PackedRows | Int64s:
         """Do the same; if the rows are many, and fit, they stay packed."""
@@ -264,6 +269,8 @@ class PendingTimes:
     def __init__(self, kw: int, guards: int) -> None:
         self._kw = kw
         self._guards = guards
+        self.has_any = False
+        """False only if there are no pairs."""
         self._near: Int64s = np.empty((kw + 1, 0), np.int64)
         self._looks = 0
         self._far = WaitingRows(kw + 2, guards)
@@ -272,11 +279,14 @@ class PendingTimes:
     def add(self, pairs: Int64s) -> None:
         """Put pairs in. The table is kept, and not changed."""
         assert pairs.shape[0] == self._kw + 1
+        self.has_any = True
         self._near = merge_pending(self._near, pairs) if self._near.shape[1] else pairs
 
     def take_ready(self, frontier: Int64s) -> Int64s:
         """Take out the pairs whose times are not beyond the frontier."""
         ready = self._near
+        if not self.has_any:  # Fast path.
+            return ready
         if ready.shape[1]:
             ready, self._near = split_ready(self._near, self._kw, frontier, self._guards)
             self._looks += 1
@@ -288,6 +298,7 @@ class PendingTimes:
             # Drop the counts: consolidation has summed pairs that were put there twice.
             far = self._far.take_ready(frontier)[:-1]
             ready = merge_pending(ready, far) if ready.shape[1] else far
+        self.has_any = bool(self._near.shape[1] or self._far.rows)
         return ready
 
     def times(self, bounds: Int64s) -> Int64s:
