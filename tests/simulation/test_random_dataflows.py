@@ -57,6 +57,15 @@ def test_notifications_are_the_same_when_everything_is_kept_as_if_there_were_ver
         assert outputs == expected, f"seed {case}, {workers} workers"
 
 
+def test_a_patient_stage_is_not_listed_behind_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seed 61035: a stage had its turn out of order, and then waited among the patient ones. It had one from
+    the old list, and stayed listed as patient: a worker with nothing to do was not complete.
+    """
+    monkeypatch.setattr(core, "ALONE_SECONDS_MAX", inf)
+    outputs, watch = run(61035, 1, None, monitored=False)
+    assert outputs and not watch.early
+
+
 def test_the_watch_itself_would_see_an_early_notification() -> None:
     watch = Watch()
     dataflow = Dataflow()

@@ -101,6 +101,7 @@ class Turns:
             for runner in self.resumed.copy():
                 self.let_resume(runner)
         ready, turns, runners, busy = self.ready, self._turns, self.actors, self.busy
+        patient = self.patient
         if self.patient:
             self._postponed += 1
             if not ready or self._postponed >= PATIENCE_STEPS:
@@ -112,8 +113,9 @@ class Turns:
         while ready and ran < activations and gate.has_credit:
             stage = turns.popleft() if turns else heapq.heappop(ready)
             runner = runners[stage]
-            # An actor that has had its turn out of order is still listed, but not queued any more.
-            if runner.is_queued:
+            # An actor that has had its turn out of order is still listed, but not queued any more. Or it is
+            # queued again among the patient ones, and waits there.
+            if runner.is_queued and not (patient and stage in patient):
                 self._activate(runner)
                 ran += 1
                 now = perf_counter_ns()
