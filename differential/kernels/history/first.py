@@ -214,8 +214,8 @@ def walk(
 ) -> tuple[Int64s, Int64s, Int64s]:
     """Go through the values until every ready time has the rows that it needs; return (times, rows, waiting).
 
-    arrays   `times`, and `rows` int64[vw + 2, room] for the walked rows, of which larger copies are returned;
-             int64[vw] for the value at hand
+    arrays   `times`, and `rows` int64[vw + 2, room] for the walked rows (if there are more, larger copies are
+             returned); int64[vw] for the value at hand
     """
     times, rows, value = arrays
     vw, guards, needed = shape[1], shape[2], shape[3] + shape[4]

@@ -37,7 +37,7 @@ _TRY: Final = re.compile(r"\btry_(?!to_|element_at|parse|divide|add|subtract|mul
 
 
 class JavaTree(Protocol):
-    """A plan or an expression in Java, of which py4j calls any method."""
+    """A plan or an expression in Java: py4j calls any of its methods."""
 
     def __getattr__(self, name: str) -> Callable[..., JavaTree]: ...  # type: ignore[explicit-any]  # any method
 
