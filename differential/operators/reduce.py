@@ -426,9 +426,8 @@ class ReduceMachine(Machine):
 
     def needs(self) -> Int64s:
         """Return the minimal times of rows and keys that wait, ascending."""
-        waiting, pending = self._waiting, self._pending
-        times = waiting.times(_NO_TIMES) if waiting.rows else _NO_TIMES
-        return pending.times(times) if pending.has_any else times
+        times = self._waiting.times(_NO_TIMES) if self._waiting.rows else _NO_TIMES
+        return self._pending.times(times) if self._pending.has_any else times
 
     def check_invariants(self) -> None:
         """Assert the invariants of both traces, of pending times, and of rows that wait."""
@@ -455,8 +454,7 @@ class ReduceMachine(Machine):
         if isinstance(self.aggregate, FirstRows):
             return self._first(self.aggregate, ready, pending, frontier)
         if isinstance(self.aggregate, SweepFunction) and self._is_little(ready, pending):
-            layout = (self.kw, self.vw, self.guards)
-            return swept_near(ready, tables, frontier, self.aggregate, layout)
+            return swept_near(ready, tables, frontier, self.aggregate, (self.kw, self.vw, self.guards))
         if isinstance(self.aggregate, Percentiles) and self._is_plain and self._is_alone(ready, pending):
             changes = self.aggregate.changes(ready, self.input, self.output.lines, self.kw, self.guards)
             if changes is not None:

@@ -137,7 +137,7 @@ class TableIn:
         del diff
         plain, places = self._plain.of(rows), self._places
         if plain is None:
-            raise not_plain(self.name)
+            raise _not_plain(self.name)
         return plain if places is None else [tuple([row[at] for at in places]) for row in plain]
 
     def encode_rows(self, rows: list[PlainRow], diffs: list[int], epoch_word: int) -> UpdateBatch:
@@ -162,11 +162,11 @@ def checked(form: PlainRows, rows: object, name: str) -> list[PlainRow]:
     """
     plain_rows = form.of(rows)
     if plain_rows is None:
-        raise not_plain(name)
+        raise _not_plain(name)
     return plain_rows
 
 
-def not_plain(name: str) -> MisuseError:
+def _not_plain(name: str) -> MisuseError:
     """Return the error for rows that a client has sent to the input `name`, and that are not plain."""
     return MisuseError(f"input {name!r}: these are no plain rows of its columns; send them as a table")
 
