@@ -394,12 +394,12 @@ class KernelLoop:
                 if words.shape[1]:
                     batch = UpdateBatch(words)
                     for use in uses:
-                        use.send(batch, least)
+                        use.send_moved(batch, least)
                 continue
             large_batch = as_batch(in_order(_moved(self._slots.take_parts(slot), keep, add)))
             if large_batch.rows:
                 for use in uses:
-                    use.send(large_batch, large_batch.least_time())
+                    use.send_moved(large_batch, large_batch.least_time())
 
     def first(self) -> int | None:
         """See `CompiledLoop`."""

@@ -79,6 +79,10 @@ class LinkUse(Protocol):
         """Send a batch in the same way, without the connector's transform, which was applied already."""
         ...
 
+    def send_moved(self, batch: Batch, word: int) -> None:
+        """Send a batch in the same way, whose times are already those at which it arrives."""
+        ...
+
     def count_iteration(self, word: int, rows: int) -> None:
         """Count rows that have gone round, for reports about the loop."""
         ...

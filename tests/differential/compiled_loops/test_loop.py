@@ -312,7 +312,7 @@ def test_rows_that_leave_and_are_packed_are_of_the_time_outside(monkeypatch: pyt
     slots, sent = region._slots, list[tuple[object, int]]()
 
     class Use:
-        def send(self, batch: UpdateBatch, word: int) -> None:
+        def send_moved(self, batch: UpdateBatch, word: int) -> None:
             sent.append((batch.words[-2:].tolist(), word))
 
     first = next(each for each in region._parts.leaving if each.way == "summed")

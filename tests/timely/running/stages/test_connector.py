@@ -87,6 +87,21 @@ def test_rows_and_messages_are_counted_after_the_transform() -> None:
     assert (connector.rows_sent, connector.messages_sent) == (2, 1)
 
 
+@pytest.mark.parametrize("transform", [None, evens])
+def test_rows_whose_times_are_moved_already_are_carried_as_all_others(transform: Transform | None) -> None:
+    workers, instances, sinks = running(2, transform, Broadcast())
+    handle = instances[0].input("numbers")
+    (connector,) = instances[0].connectors
+    connector.send_moved(Records([1, 2, 4]), handle.epoch_word(0))
+    for instance in instances:
+        instance.input("numbers").close()
+    settle(workers)
+    kept = [1, 2, 4] if transform is None else [2, 4]
+    assert [sink.got for sink in sinks] == [kept, kept]
+    assert (connector.rows_sent, connector.messages_sent) == (len(kept), 1)
+    assert all(instance.is_complete() for instance in instances)
+
+
 class GoesRound(Vertex):
     """Sends each number on by output 0, one less, until it is 0."""
 
