@@ -78,18 +78,21 @@ class Conforming:
         return all(map(_is_taken, self.types, types, self.schema.types))
 
 
-_FORMS: Final[WeakValueDictionary[str, Conforming]] = WeakValueDictionary()
+_FORMS: Final[WeakValueDictionary[tuple[tuple[str, ...], tuple[ColumnType, ...]], Conforming]] = (
+    WeakValueDictionary()
+)
 
 
-def form_of(text: str, schema: pa.Schema, types: Sequence[ColumnType]) -> Conforming:
-    """Return the form of a schema whose text is `text`: one for all equal schemas of this process.
+def form_of(schema: pa.Schema, types: tuple[ColumnType, ...]) -> Conforming:
+    """Return the form of a schema: one for all equal schemas of this process.
 
     A client and an embedded worker have a schema each. So the worker does not check a table again that the
-    client has made conform.
+    client has made conform. The text of a schema does not tell it: a name may hold commas and colons.
     """
-    form = _FORMS.get(text)
+    key = tuple(schema.names), types
+    form = _FORMS.get(key)
     if form is None:
-        form = _FORMS[text] = Conforming(schema, types)
+        form = _FORMS[key] = Conforming(schema, types)
     return form
 
 

@@ -226,7 +226,7 @@ class Schema(Offered):
 
     @cached_property
     def _conforming(self) -> Conforming:
-        return form_of(str(self), self.to_arrow(), tuple(column.type for column in self.columns))
+        return form_of(self.to_arrow(), tuple(column.type for column in self.columns))
 
     def encode(
         self, table: pa.Table | pa.RecordBatch, symbols: SymbolTable | None = None, input_name: str = "input"

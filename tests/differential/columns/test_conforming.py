@@ -70,6 +70,13 @@ def test_an_embedded_worker_does_not_check_again_what_the_client_has_made_confor
     assert checked == [table], "other columns are another form"
 
 
+def test_schemas_that_are_written_alike_are_different_forms() -> None:
+    one, two = Schema.of({"a: int, b": "int"}), Schema.of({"a": "int", "b": "int"})
+    assert str(one) == str(two)
+    assert two.encode(pa.table({"a": [1], "b": [2]})).tolist() == [[1], [2]]
+    assert one.encode(pa.table({"a: int, b": [3]})).tolist() == [[3]]
+
+
 @pytest.mark.parametrize(
     "array",
     [
