@@ -104,6 +104,7 @@ NOT_COMPARED = {
         "_late",
         "_limits",
         "_only",
+        "_only_moves",
         "_placed",
         "add",
         "index",
