@@ -128,7 +128,8 @@ def _map_file(folder: str, size: int) -> int:
 
 def _map_new_file(folder: str, size: int) -> int:
     room = os.statvfs(folder)
-    if room.f_bavail * room.f_frsize < size:
+    # A file system without a limit (tmpfs with size=0) has 0 blocks, all in all.
+    if room.f_blocks > 0 and room.f_bavail * room.f_frsize < size:
         # ext4 would take all the room there is before it says that there is too little: everybody else would
         # find the disk full for that time.
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

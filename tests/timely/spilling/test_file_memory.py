@@ -60,6 +60,27 @@ def test_what_is_given_back_takes_no_room_and_the_rest_stays(tmp_path: Path) -> 
     assert (array[: 4 * words] == 7).all() and not array[15 * words :].any()
 
 
+class _Room:
+    """What a file system says of its room: blocks of a page."""
+
+    f_frsize = PAGE
+
+    def __init__(self, blocks: int, free: int) -> None:
+        self.f_blocks, self.f_bavail = blocks, free
+
+
+@pytest.mark.parametrize(("blocks", "free"), [(0, 0), (9, 2)], ids=["without a limit", "just enough"])
+def test_a_block_is_made_where_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blocks: int, free: int
+) -> None:
+    monkeypatch.setattr(os, "statvfs", lambda _: _Room(blocks, free))
+    array = FileMemory(str(tmp_path), 2 * PAGE).array(PAGE)
+    array[:] = 1
+    if blocks:
+        with pytest.raises(SpillError, match="No space left"):
+            FileMemory(str(tmp_path), 3 * PAGE)
+
+
 @pytest.mark.parametrize("has_unnamed_files", [True, False])
 def test_room_that_the_disk_has_not_is_an_error_before_the_block_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_unnamed_files: bool
