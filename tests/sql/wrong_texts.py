@@ -88,6 +88,7 @@ WRONG_TEXTS = {
     "create table n (a int generated always as identity)": "1:17: GENERATED ALWAYS AS IDENTITY of the",
     "create table n (a decimal(60, 2))": "1:27: decimal(60, 2): at most 38 digits are possible,",
     "create table n (a interval)": "1:17: INTERVAL is no type of a column",
+    "create table n (a uuid)": "1:17: UUID is no type of a column: write VARCHAR",
     "create table n like t": "1:21: LIKE t of CREATE TABLE is not supported",
     "create table n (a int) partitioned by (a)": "1:40: PARTITIONED BY (a) of CREATE TABLE is not",
     "create table n (a int) using parquet": "1:14: USING PARQUET of CREATE TABLE is not supported",

@@ -34,7 +34,8 @@ def bind(
             raise _error(text, "?", "parameters have names: write :name, and pass name=…")
         if name not in parameters:
             there = ", ".join(parameters) or "none"
-            raise _error(text, name, f"there is no value for the parameter :{name}; there are {there}")
+            message = f"there is no value for the parameter :{name}; there are {there}: pass {name}=…"
+            raise _error(text, name, message)
         used.add(name)
         value = parameters[name]
         if isinstance(value, list | tuple) and isinstance(node.parent, exp.In):
@@ -42,6 +43,8 @@ def bind(
             if not listed:
                 raise _error(text, name, f"the parameter :{name} is an empty list")
             others = [each for each in node.parent.expressions if each is not node]
+            if node.arg_key == "field":  # IN :name, without brackets
+                node.parent.set("field", None)
             node.parent.set("expressions", [*others, *listed])
             continue
         if node.arg_key in ("alias", "db", "catalog") or isinstance(node.parent, _NAMED):
@@ -61,14 +64,16 @@ def written_out(text: SqlText, bound: exp.Expression, parameters: Mapping[str, o
     """
     tokens = tokens_of(text.text, text.dialect)
     written, done = "", 0
-    for sign, token in pairwise(tokens):
+    for before, (sign, token) in zip([None, *tokens], pairwise(tokens), strict=False):
         is_sign = sign.token_type in (TokenType.COLON, TokenType.PARAMETER) and sign.end + 1 == token.start
         if not is_sign or token.token_type == TokenType.STRING or token.text not in parameters:
             continue
         value = parameters[token.text]
         values = value if isinstance(value, list | tuple) else [value]
         constants = [_constant(text, token.text, each).sql(dialect=text.dialect) for each in values]
-        written += text.text[done : sign.start] + ", ".join(constants)
+        listed = ", ".join(constants)
+        bare = isinstance(value, list | tuple) and before is not None and before.text.upper() == "IN"
+        written += text.text[done : sign.start] + (f"({listed})" if bare else listed)
         done = token.end + 1
     if not done:
         return text.text

@@ -37,6 +37,7 @@ _TYPES: Final[dict[str, ColumnType]] = {
     "BOOLEAN": boolean,
     "DATE": date,
 }
+_INSTEAD: Final = dict.fromkeys(("UUID", "INET", "ENUM", "TIME", "TIMETZ"), ": write VARCHAR")
 _DECIMAL_DEFAULTS: Final = {"spark": (10, 0), "duckdb": (18, 3), "postgres": (18, 6)}
 
 
@@ -46,7 +47,8 @@ def column_type(text: SqlText, node: exp.Expression) -> ColumnType:
     if name == "ARRAY":
         return any_value
     if name != "DECIMAL" and name not in _TYPES:
-        raise text.error(node, f"{text.written(node)} is no type of a column")
+        named = name or text.written(node)
+        raise text.error(node, f"{named} is no type of a column{_INSTEAD.get(name, '')}")
     text.parts_of(node, "this", "expressions", "nested")
     params = [int(each.this.this) for each in children_of(node, "expressions") if each.this.this.isdigit()]
     if name == "DECIMAL":

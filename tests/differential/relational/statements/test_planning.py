@@ -30,7 +30,7 @@ WRONG = {
     "select * from t tablesample (10 percent)": "1:",
     "select * from nowhere": "1:15: the table nowhere is not there",
     "select * from x.t": "1:15: no dataflow exports x.t; there are: none",
-    "select :p from t": "1:8: there is no value for the parameter :p; there are none",
+    "select :p from t": "1:8: there is no value for the parameter :p; there are none: pass p=…",
     "select ? from t": "1:8: parameters have names: write :name, and pass name=…",
     "vacuum t": "1:1: there is no statement vacuum. There are SELECT, WITH",
     "merge into t using u on t.a = u.a when matched then delete": "1:1: there is no statement merge: upsert",

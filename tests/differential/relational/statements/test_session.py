@@ -322,7 +322,10 @@ def test_parameters_are_never_read_as_sql(shop: timely.Cluster) -> None:
              day=dt.date(2021, 1, 1))  # fmt: skip
     assert rows(shop, "select id from orders where customer = :name", name=odd) == [(5,)]
     assert rows(shop, "select id from orders where id in (:ids) order by id", ids=[5, 2]) == [(2,), (5,)]
+    assert rows(shop, "select id from orders where id in :ids order by id", ids=[5, 2]) == [(2,), (5,)]
     shop.sql("create view mine as select id from orders where customer = :name", name=odd)
+    shop.sql("create view bare as select id from orders where id not in :ids", ids=[1, 5])
+    assert str(rows(shop, "show create view bare")[0][0]).endswith("not in (1, 5)")
     (text,) = rows(shop, "show create view mine")[0]
     assert str(text).endswith(r"'o\'; drop table orders; --'")
     shop.sql(
