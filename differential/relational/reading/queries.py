@@ -39,16 +39,24 @@ _KINDS: dict[type[exp.Expression], SetKind] = {
 
 
 def read_query(
-    text: SqlText, node: exp.Expression, tables: Mapping[str, Schema], names: AttributeNames
+    text: SqlText,
+    node: exp.Expression,
+    tables: Mapping[str, Schema],
+    names: AttributeNames,
+    *,
+    by_place: bool = False,
 ) -> Relation:
-    """Return a query over `tables` as a relation with columns of different labels; raises SqlError."""
+    """Return a query over `tables` as a relation with columns of different labels; raises SqlError.
+
+    With `by_place` the columns count by their places, as those of INSERT: labels may be equal.
+    """
     try:
         relation = QueryReader(text, tables, names).query(node, None, {})
     except RecursionError:
         raise text.error(node, "is nested too deeply") from None
     seen: set[str] = set()
     for attribute in relation.attributes:
-        if attribute.label in seen:
+        if attribute.label in seen and not by_place:
             raise text.error(
                 node, f"two columns are called {attribute.label!r}: give one an alias, AS other_name"
             )

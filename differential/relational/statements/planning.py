@@ -406,7 +406,7 @@ class _ScriptReader:
             rows = constant_rows(text, body, listed, table.schema, defaults)
             if rows is not None:
                 return AddRows(piece, table, rows)
-        query = read_relation(text, body, self._catalogue)
+        query = read_relation(text, body, self._catalogue, by_place=True)
         columns = [table.schema[each] for each in listed]
         relation = assigned(text, body, query.relation, query.names, columns)
         named = tuple((name, col[each]) for name, each in zip(listed, relation.names, strict=True))

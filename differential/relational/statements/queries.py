@@ -77,12 +77,14 @@ class ReadQuery:
         return self.build(Dataflow("tried"), owners).schema
 
 
-def read_relation(text: SqlText, tree: exp.Expression, catalogue: Catalogue) -> ReadQuery:
-    """Return a query over the catalogue; raises SqlError."""
+def read_relation(
+    text: SqlText, tree: exp.Expression, catalogue: Catalogue, *, by_place: bool = False
+) -> ReadQuery:
+    """Return a query over the catalogue; raises SqlError. With `by_place` its columns may share labels."""
     _resolve(text, tree, catalogue)
     names = AttributeNames()
     tables = catalogue.tables()
-    relation = read_query(text, tree, tables, names)
+    relation = read_query(text, tree, tables, names, by_place=by_place)
     reads = {name: catalogue.named(name)[0] for name in sorted(_scanned(relation))}
     columns = tuple((each.label, col[each.name]) for each in relation.attributes)
     return ReadQuery(text, tree, names, relation, reads, columns)

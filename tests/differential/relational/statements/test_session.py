@@ -316,6 +316,15 @@ def test_shared_with_python_and_with_other_clients(shop: timely.Cluster) -> None
     assert rows(other, "describe orders")[0] == ("id", "int", "NOT NULL", "PRIMARY KEY")
 
 
+def test_columns_of_an_inserted_query_count_by_their_places(shop: timely.Cluster) -> None:
+    shop.sql(
+        "insert into orders (id, customer, cents, day) select id + 50, 'zed', null, null from orders where id = 1"
+    )
+    assert rows(shop, "select * from orders where id = 51") == [(51, "zed", None, None)]
+    shop.sql("create table pairs (a int, b int); insert into pairs select id, id from orders where id = 51")
+    assert rows(shop, "select * from pairs") == [(51, 51)]
+
+
 def test_parameters_are_never_read_as_sql(shop: timely.Cluster) -> None:
     odd = "o'; drop table orders; --"
     shop.sql("insert into orders values (:id, :name, :cents, :day)", id=5, name=odd, cents=Decimal("0.5"),
