@@ -12,20 +12,15 @@ from typing import Final
 from sqlglot import exp
 
 from .expressions.calls import aggregate_kind
+from .expressions.scopes import ELEMENT
 from .texts import SqlText, children_of
 
-__all__ = ["is_element", "with_list_in_from"]
+__all__ = ["with_list_in_from"]
 
 _TABLE: Final = "(list of SELECT)"
-_ELEMENT: Final = "(element of SELECT)"
-"""Names that no text has: it would write them in quotes, and without these spaces and parentheses."""
+"""A name that no text has, as `ELEMENT`."""
 
 _LABELS: Final = {"spark": "col", "postgres": "unnest"}
-
-
-def is_element(label: str) -> bool:
-    """Return True for the column of such a list, which `*` leaves out."""
-    return label == _ELEMENT
 
 
 def with_list_in_from(text: SqlText, node: exp.Select) -> exp.Select:
@@ -62,14 +57,14 @@ def _moved(text: SqlText, node: exp.Select, place: int) -> exp.Select:
     moved = node.copy()
     item = children_of(moved, "expressions")[place]
     call = _body(item)
-    column = exp.Column(this=exp.to_identifier(_ELEMENT, quoted=True), table=exp.to_identifier(_TABLE))
+    column = exp.Column(this=exp.to_identifier(ELEMENT, quoted=True), table=exp.to_identifier(_TABLE))
     column.meta.update(_first(call).meta)
     if isinstance(item, exp.Alias):
         call.replace(column)
     else:
         label = _LABELS.get(text.dialect) or text.label(call)
         item.replace(exp.alias_(column, label, quoted=True))
-    names = exp.TableAlias(this=exp.to_identifier(_TABLE), columns=[exp.to_identifier(_ELEMENT, quoted=True)])
+    names = exp.TableAlias(this=exp.to_identifier(_TABLE), columns=[exp.to_identifier(ELEMENT, quoted=True)])
     moved.append("laterals", exp.Lateral(this=call, view=True, outer=False, alias=names))
     return moved
 

@@ -33,7 +33,7 @@ from .expressions.special import SpecialReader
 from .expressions.stages import AggregateCalls, PendingApply, Stage, WindowCalls, replaced
 from .expressions.values import Value
 from .groupings import GroupKeys, keys_of
-from .lists_of_select import is_element, with_list_in_from
+from .lists_of_select import with_list_in_from
 from .sources import NamedRelations, Sources
 from .texts import SqlText, children_of
 
@@ -220,11 +220,7 @@ class SelectReader:
         if table is not None and not scope.has_table(table):
             raise self._text.error(node, f"there is no table {table} in FROM")
         without = {each.name.lower() for each in children_of(star, "except_")}
-        columns = [
-            (label, value)
-            for label, value in scope.star(table)
-            if label.lower() not in without and not is_element(label)
-        ]
+        columns = [(label, value) for label, value in scope.star(table) if label.lower() not in without]
         if not columns:
             raise self._text.error(node, "* stands for no columns here: there is no FROM")
         return [_Item(label, node, value) for label, value in columns]

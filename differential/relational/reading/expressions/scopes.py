@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from ....expressions.expression import ColumnRef
 from ...algebra.attributes import Attribute
 from .values import Value
 
-__all__ = ["AmbiguousName", "ColumnsOf", "NameScope", "same_name", "value_of"]
+__all__ = ["ELEMENT", "AmbiguousName", "ColumnsOf", "NameScope", "same_name", "value_of"]
+
+
+ELEMENT: Final = "(element of SELECT)"
+"""The column of a list that SELECT takes apart (`lists_of_select.py`). No text has this name: it would write
+it in quotes, and without these spaces and parentheses.
+"""
 
 
 class AmbiguousName(Exception):  # caught by the reader, which knows the place
@@ -83,13 +90,16 @@ class NameScope:
         return any(same_name(source.alias, table) for source in self.sources)
 
     def star(self, table: str | None) -> Iterator[tuple[str, Value]]:
-        """Return what `*` or `table.*` stands for: the columns of USING first, then the others in order."""
+        """Return what `*` or `table.*` stands for: the columns of USING first, then the others in order.
+
+        The column of a list that SELECT takes apart is not among them.
+        """
         if table is None:
             yield from self.merged
         for source in self.sources:
             if table is None or same_name(source.alias, table):
                 for each in source.columns:
-                    if table is not None or each.name not in source.hidden:
+                    if (table is not None or each.name not in source.hidden) and each.label != ELEMENT:
                         yield each.label, value_of(each)
 
     def labels(self) -> list[str]:
