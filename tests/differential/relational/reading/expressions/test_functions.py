@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
+from decimal import Decimal
 
 import duckdb
 import pytest
@@ -95,6 +96,18 @@ def test_parts_of_times_are_counted_as_in_the_dialect(dialect: str) -> None:
             database.executemany("INSERT INTO t VALUES (?)", [[value] for value in plain])
             wanted = database.execute(f"select {shown} from t").fetchall()
         assert Counter(tuple(row.values()) for row in answer) == Counter(wanted)
+
+
+def test_days_of_the_week_and_seconds_of_spark_and_postgres_are_not_those_of_duckdb() -> None:
+    saturday = dt.datetime(2023, 12, 30, 23, 59, 58, 999_999, dt.UTC)
+    text = "select extract(dow from x) as d, extract(second from x) as s from t"
+    with timely.connect(embedded=True) as cluster:
+        cluster.sql("create table t (x timestamp)")
+        cluster.flow("t").input("t").insert([(saturday,)])
+        cluster.flow("t").seal()
+        for dialect, day in (("spark", 7), ("postgres", 6)):
+            (row,) = cluster.sql(text, dialect=dialect).collect()
+            assert tuple(row.values()) == (day, Decimal("58.999999"))
 
 
 def test_isnan_is_that_of_duckdb_and_refused_where_it_is_another() -> None:
