@@ -1,7 +1,8 @@
 """A list that SELECT takes apart: `SELECT id, UNNEST(tags) AS tag FROM t`, and Spark's `explode(tags)`.
 
-It is read as a list in FROM: `FROM t LATERAL VIEW explode(tags) …`. That is the same where SELECT has no
-groups, aggregates and windows, which count the rows before the list is taken apart; such texts are refused.
+It is read as a list behind FROM and WHERE: `FROM (… WHERE …) LATERAL VIEW explode(tags) …`, so that it is
+made of the rows that WHERE leaves alone. That is the same where SELECT has no groups, aggregates and windows,
+which count the rows before the list is taken apart; such texts are refused.
 So are two lists: Postgres and DuckDB put their elements side by side, and Spark refuses them.
 """
 
@@ -15,7 +16,7 @@ from .expressions.calls import aggregate_kind
 from .expressions.scopes import ELEMENT
 from .texts import SqlText, children_of
 
-__all__ = ["with_list_in_from"]
+__all__ = ["list_apart"]
 
 _TABLE: Final = "(list of SELECT)"
 """A name that no text has, as `ELEMENT`."""
@@ -23,12 +24,14 @@ _TABLE: Final = "(list of SELECT)"
 _LABELS: Final = {"spark": "col", "postgres": "unnest"}
 
 
-def with_list_in_from(text: SqlText, node: exp.Select) -> exp.Select:
-    """Return a SELECT whose list stands in FROM; the same one if SELECT has none."""
+def list_apart(text: SqlText, node: exp.Select) -> tuple[exp.Select, exp.Lateral | None]:
+    """Return a SELECT with a column in place of its list, and the list as it would stand in FROM; the same
+    SELECT and None if it has no list.
+    """
     items = children_of(node, "expressions")
     places = [place for place, each in enumerate(items) if isinstance(_body(each), exp.Explode)]
     if not places:
-        return node
+        return node, None
     call = _body(items[places[0]])
     written = text.written(call)
     if isinstance(call, exp.Posexplode):
@@ -53,7 +56,7 @@ def with_list_in_from(text: SqlText, node: exp.Select) -> exp.Select:
     return _moved(text, node, places[0])
 
 
-def _moved(text: SqlText, node: exp.Select, place: int) -> exp.Select:
+def _moved(text: SqlText, node: exp.Select, place: int) -> tuple[exp.Select, exp.Lateral]:
     moved = node.copy()
     item = children_of(moved, "expressions")[place]
     call = _body(item)
@@ -65,8 +68,7 @@ def _moved(text: SqlText, node: exp.Select, place: int) -> exp.Select:
         label = _LABELS.get(text.dialect) or text.label(call)
         item.replace(exp.alias_(column, label, quoted=True))
     names = exp.TableAlias(this=exp.to_identifier(_TABLE), columns=[exp.to_identifier(ELEMENT, quoted=True)])
-    moved.append("laterals", exp.Lateral(this=call, view=True, outer=False, alias=names))
-    return moved
+    return moved, exp.Lateral(this=call, view=True, outer=False, alias=names)
 
 
 def _body(item: exp.Expression) -> exp.Expression:

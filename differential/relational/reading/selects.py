@@ -33,7 +33,7 @@ from .expressions.special import SpecialReader
 from .expressions.stages import AggregateCalls, PendingApply, Stage, WindowCalls, replaced
 from .expressions.values import Value
 from .groupings import GroupKeys, keys_of
-from .lists_of_select import with_list_in_from
+from .lists_of_select import list_apart
 from .sources import NamedRelations, Sources
 from .texts import SqlText, children_of
 
@@ -64,12 +64,15 @@ class SelectReader:
             node, "expressions", "from_", "joins", "laterals", "where", "group", "having", "qualify",
             "windows", "distinct", "order", "limit", "offset", "with_",
         )  # fmt: skip
-        node = with_list_in_from(self._text, node)
+        node, list_of_select = list_apart(self._text, node)
         source = self._sources.read(node, outer, named)
         relation, scope = source.relation, source.scope
         if node.args.get("where") is not None:
             self._text.parts_of(node.args["where"], "this")
             relation = self._filtered(relation, node.args["where"].this, Stage("WHERE", scope), _as_it_is)
+        if list_of_select is not None:
+            source = self._sources.exploded(replace(source, relation=relation), list_of_select)
+            relation, scope = source.relation, source.scope
         inner = Stage("the operand of an aggregate", scope)
         aggregates, windows = AggregateCalls(), WindowCalls()
         named_windows = self._named_windows(node)

@@ -107,7 +107,7 @@ class Sources:
 
     def _with_lists(self, outcome: _From, node: exp.Expression) -> _From:
         for lateral in children_of(node, "laterals"):
-            outcome = self._exploded(outcome, lateral)
+            outcome = self.exploded(outcome, lateral)
         return outcome
 
     def _product(self, parts: list[_From], node: exp.Expression) -> _From:
@@ -286,7 +286,8 @@ class Sources:
             raise self._text.error(node, "UNNEST takes one list")
         return self._elements(left, lists[0], node, outer=how == "left", numbered=False)
 
-    def _exploded(self, left: _From, node: exp.Expression) -> _From:
+    def exploded(self, left: _From, node: exp.Expression) -> _From:
+        """Return these rows with the elements of a list, as `LATERAL VIEW explode(…)` does."""
         self._text.parts_of(node, "this", "alias", "view", "outer")
         call = node.this
         if not isinstance(call, exp.Explode | exp.Posexplode):

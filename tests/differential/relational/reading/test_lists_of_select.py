@@ -11,7 +11,7 @@ from sql.judge import Judge, differences
 import differential as dd
 import timely
 from differential import SqlError
-from differential.relational.reading.lists_of_select import with_list_in_from
+from differential.relational.reading.lists_of_select import list_apart
 from differential.relational.reading.texts import SqlText
 from timely.building.dataflow import Dataflow
 
@@ -100,7 +100,36 @@ def test_a_star_leaves_the_element_out() -> None:
 def test_a_select_without_a_list_stays_as_it_is() -> None:
     text = SqlText("select n, (select explode(l) from t) as e from t", "spark")
     tree = text.statement()
-    assert with_list_in_from(text, tree) is tree  # type: ignore[arg-type]  # it is a SELECT
+    node, list_of_select = list_apart(text, tree)  # type: ignore[arg-type]  # it is a SELECT
+    assert node is tree and list_of_select is None
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        ("n <> 4", [(1, 4), (2, 6), (3, 12)]),
+        ("n in (select k from u)", [(1, 4), (3, 12)]),
+        ("exists (select 1 from u where k = n)", [(1, 4), (3, 12)]),
+        ("n < (select sum(k) from u)", [(1, 4), (2, 6), (3, 12)]),
+    ],
+)
+def test_the_list_is_made_of_the_rows_that_where_leaves_alone(
+    condition: str, rows: list[tuple[int, int]]
+) -> None:
+    """A row that WHERE excludes has failed in the list, and the answer was missing."""
+
+    def build(flow: Dataflow) -> None:
+        t, u = dd.input(flow, "t", ROWS.schema), dd.input(flow, "u", "k: int")
+        text = f"select n, explode(array(12 div (4 - n))) as e from t where {condition}"
+        dd.sql(flow, text, t=t, u=u).output("e")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("t").insert(ROWS)
+        flow.input("u").insert([(1,), (3,)])
+        flow.seal()
+        answer = flow.output("e").snapshot().to_pylist()
+        assert sorted((row["n"], row["e"]) for row in answer) == rows
 
 
 REFUSED = {

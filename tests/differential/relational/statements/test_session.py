@@ -318,7 +318,8 @@ def test_shared_with_python_and_with_other_clients(shop: timely.Cluster) -> None
 
 def test_columns_of_an_inserted_query_count_by_their_places(shop: timely.Cluster) -> None:
     shop.sql(
-        "insert into orders (id, customer, cents, day) select id + 50, 'zed', null, null from orders where id = 1"
+        "insert into orders (id, customer, cents, day) "
+        "select id + 50, 'zed', null, null from orders where id = 1"
     )
     assert rows(shop, "select * from orders where id = 51") == [(51, "zed", None, None)]
     shop.sql("create table pairs (a int, b int); insert into pairs select id, id from orders where id = 51")
