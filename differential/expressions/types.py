@@ -18,6 +18,7 @@ Every error names the operator in question, as the user wrote it, and the line t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -61,6 +62,9 @@ _DIGITS: Final = {
 
 _COMPARISONS: Final = frozenset(("==", "!=", "<", "<=", ">", ">="))
 _ORDERING: Final = frozenset(("<", "<=", ">", ">=", "min_of", "max_of", "least", "greatest"))
+
+_NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+"""A text that Python reads as a number, as it is written."""
 
 
 def type_of(expr: Tree, schema: Schema) -> ColumnType:
@@ -305,6 +309,12 @@ def _cast_of(expr: OperationTree, types: Sequence[ColumnType]) -> str:
         zip(_values_of(expr), types, strict=True), key=lambda pair: isinstance(pair[0], LiteralTree)
     )
     kinds = [type_.kind for type_ in types]
+    for operand, _ in operands:
+        value = operand.value if isinstance(operand, LiteralTree) else None
+        if not isinstance(value, str) or not set(kinds) <= {"string", "int", "float", "decimal"}:
+            continue
+        if set(kinds) != {"string"} and _NUMBER.fullmatch(value):  # as texts 10 would be less than 3
+            return f" Write {value}, without quotes."
     for operand, type_ in operands:
         for other in types:
             pair = (type_.kind, other.kind)

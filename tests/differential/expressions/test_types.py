@@ -56,6 +56,7 @@ def test_type_of_results(expr: Expr, type_: str) -> None:
         (col.x < col.x, r"< needs an order; .*cast\('int'\)"),
         (min_of(col.x, col.x), "min_of needs an order"),
         (col.i == "a", "== takes values of one type; col.i is int, 'a' is string"),
+        (col.i > "3", r"> takes values of one type; col.i is int, '3' is string\. Write 3, without quotes"),
         (col.i & col.b, "& takes conditions"),
         (~col.i, "~ takes conditions"),
         (-col.b, "- takes a number"),
