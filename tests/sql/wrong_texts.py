@@ -55,6 +55,17 @@ WRONG_TEXTS = {
     "insert into t select nope from u": "1:22: there is no column nope; there are: a, c",
     "insert overwrite t values (1, 'x')": "1:18: INSERT OVERWRITE TABLE t VALUES (1, 'x'):",
     "insert into t values (1, 'x') on conflict do nothing": "1:13: INSERT INTO t VALUES (1, 'x') ON",
+    "insert into t values (1, 'x') on conflict (a) do update set c = 'y'": (
+        "1:44: INSERT INTO t VALUES (1, 'x') ON CONFLICT(a) DO UPDATE SE…: conflict of Insert is not "
+        "supported. In a table with a PRIMARY KEY an INSERT sets the whole row of its key"
+    ),
+    "with r as (select 1 as x) delete from t where a in (select x from r)": (
+        "1:6: WITH r AS (SELECT 1 AS x) DELETE FROM t WHERE a IN (SELEC…: with of Delete is not "
+        "supported. Write the query in its WHERE"
+    ),
+    "create index i on t (a)": (
+        "1:1: CREATE INDEX is not supported: there are CREATE TABLE and CREATE VIEW. Views keep the indexes"
+    ),
     "insert into t values (9223372036854775808, 'x')": "1:23: the column a: 9223372036854775808 is no int,",
     "insert into t values (a, 'x')": "1:23: there is no column a; there are: none",
     "insert into t default values": "1:13: INSERT INTO t DEFAULT VALUES: default of Insert",

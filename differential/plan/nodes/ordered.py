@@ -188,7 +188,8 @@ class WindowCall:
             if type_.is_symbol or not type_.has_order:
                 raise ExpressionError(
                     f"{operator}: {self.kind}({self.column}) of a window takes numbers and times, and column "
-                    f"{self.column!r} is {type_}. Order the window by it, and take first_value"
+                    f"{self.column!r} is {type_}. In a text of dd.sql, "
+                    f"{self.kind}({self.column}) OVER (…) takes it"
                 )
             return type_.or_null()
         if type_.kind not in ("int", "float", "decimal"):

@@ -39,6 +39,17 @@ _SIGNS_MAX: Final = 20
 _NOT_PARTS: Final = frozenset(("big_int", "safe_division"))
 """What sqlglot notes about dialects that it writes, without a meaning in those that it reads."""
 
+_INSTEAD: Final = {
+    "conflict of Insert": ". In a table with a PRIMARY KEY an INSERT sets the whole row of its key",
+    "with of Delete": ". Write the query in its WHERE",
+    "with of Update": ". Write the query in its WHERE, or in SET",
+    "returning of Insert": ". Ask for the rows by SELECT",
+    "returning of Delete": ". Ask for the rows by SELECT, before",
+    "returning of Update": ". Ask for the rows by SELECT",
+    "db of Column": ". A column is written as table.column; there are no schemas",
+}
+"""What to write in place of a part that others know."""
+
 
 _is_reading: Final[ContextVar[bool]] = ContextVar("this thread reads a text", default=False)
 
@@ -183,7 +194,8 @@ class SqlText:
             at = part[0] if isinstance(part, list) else part
             where = at if isinstance(at, exp.Expression) and self._first(at) is not None else node
             what = f"{name.strip('_')} of {type(node).__name__}"
-            raise self.error(where, f"{self.written(node)}: {what} is not supported")
+            instead = _INSTEAD.get(what, "")
+            raise self.error(where, f"{self.written(node)}: {what} is not supported{instead}")
 
     def labels(self, alias: exp.Expression) -> list[exp.Expression]:
         """Return the names of columns of an alias, as in `AS t (a, b)`; sqlglot takes types there, too."""

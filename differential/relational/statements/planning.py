@@ -194,7 +194,10 @@ class _ScriptReader:
             if not isinstance(each, exp.MaterializedProperty) or kind != "VIEW":
                 raise text.error(each, f"{text.written(each)} of CREATE {kind} is not supported")
         if kind not in ("TABLE", "VIEW"):
-            raise piece.error(f"CREATE {kind} is not supported: there are CREATE TABLE and CREATE VIEW")
+            needless = ". Views keep the indexes that they need" if kind == "INDEX" else ""
+            raise piece.error(
+                f"CREATE {kind} is not supported: there are CREATE TABLE and CREATE VIEW{needless}"
+            )
         name = self._new_name(text, target)
         there = [each for each in self._catalogue.named(name) if each.key == name.lower()]
         foreign = [each for each in self._catalogue.named(name) if each.key != name.lower()]

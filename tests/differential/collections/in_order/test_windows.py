@@ -104,7 +104,10 @@ def test_answers_may_have_any_names() -> None:
         (lambda r: r.over("k").with_columns(k=dd.row_number()), "already"),
         (lambda r: r.over("k").with_columns(n=dd.collect("k")), "no function of a window"),
         (lambda r: r.over("k").with_columns(n=5), "no function of a window"),
-        (lambda r: r.over("k").with_columns(n=dd.min("s")), "takes numbers and times"),
+        (
+            lambda r: r.over("k").with_columns(n=dd.min("s")),
+            "numbers and times.* In a text of dd.sql, min.s. OVER",
+        ),
         (lambda r: r.over("k").with_columns(n=dd.sum("s")), "takes numbers"),
         (
             lambda r: r.over("k", by="s").range_between(-1, 0).with_columns(n=dd.count()),
