@@ -91,8 +91,8 @@ HOLDS_NO_WORDS = {
     "_TakingVertex": "",
     "Collected": "_rows_waiting _since",
     "Connector": (
-        "_before _carrier _doubtful _expects _far _is_divided _is_identity _late _limits _only _placed "
-        "add index "
+        "_before _carrier _doubtful _expects _far _is_divided _is_identity _late _limits _only _only_moves "
+        "_placed add index "
         "iteration_counts keep location messages_sent port route routing rows_sent target transform"
     ),
     "CompiledLoopRunner": (
