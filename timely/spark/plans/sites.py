@@ -24,7 +24,7 @@ _SURE: Final = frozenset((
     "EqualTo", "EqualNullSafe", "LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "In",
     "Alias", "SortOrder", "CaseWhen", "If", "Coalesce", "AggregateExpression", "Count", "Sum", "Min", "Max",
 ))  # fmt: skip
-"""Expressions that fail in no row; the places of others are asked for."""
+"""Expressions that fail in no row. Spark is asked for the places of all others."""
 _IN_PYTHON: Final = re.compile(r"Some\(\(\w+,(.+):([0-9]+)\)\),?[^,]*\)$")
 _IN_TEXT: Final = re.compile(
     r"Origin\(Some\(([0-9]+)\),Some\(([0-9]+)\),[^,]*,[^,]*,(?:None|Some\((.*)\))(?:,[^,]*){5}\)$", re.DOTALL
@@ -32,7 +32,7 @@ _IN_TEXT: Final = re.compile(
 _SHOWN_MAX: Final = 60
 """So many characters of a text are shown."""
 _ASKED_MAX: Final = 3
-"""So many expressions of a node that has no place itself are asked for theirs."""
+"""If a node has no place itself, Spark is asked for those of so many of its expressions."""
 
 
 def place_of(plan: JavaTree, kind: str, default: str) -> str:
