@@ -129,14 +129,6 @@ class Crowd:
         entry = self._entries.get(location)
         return _NO_TIMES if entry is None else entry.foremost
 
-    def edge(self, table: SummaryTable, column: int) -> Int64s:
-        """Return the frontier at a column of the table of summaries, ascending.
-
-        Cost: O(f log f), f being the number of images of foremost times there, and that of `minimal_words`.
-        """
-        at, words = self.foremost()
-        return edge_of(at, words, table, column)
-
     def least_word(self) -> int:
         """Return the least active word as an integer. Requires: something is active."""
         assert self._size > 0
@@ -176,8 +168,10 @@ class Crowd:
 
 
 def edge_of(at: Int64s, words: Int64s, table: SummaryTable, column: int) -> Int64s:
-    """Return the frontier at a column of the table of summaries, ascending, of pointstamps in two columns:
-    see `Crowd.foremost`, `Crowd.edge`.
+    """Return the frontier at a column of the table of summaries, ascending, of the pointstamps that
+    `Crowd.foremost` gives.
+
+    Cost: O(f log f), f being the number of images of foremost times there, and that of `minimal_words`.
     """
     guards, valid = int(table.guards[column]), int(table.valid[column])
     numbers = table.set_of[at, column]

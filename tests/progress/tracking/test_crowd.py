@@ -13,7 +13,7 @@ from strategies_progress import random_graph
 from progress.graph.summary_table import SummaryTable
 from progress.times.antichain import Antichain
 from progress.tracking.count_changes import Change
-from progress.tracking.crowd import Crowd
+from progress.tracking.crowd import Crowd, edge_of
 
 
 def test_counts_foremost_times_and_edges_are_as_counted_anew(seed: int, effort: int) -> None:
@@ -49,7 +49,8 @@ def test_counts_foremost_times_and_edges_are_as_counted_anew(seed: int, effort: 
                 times = Antichain(shape, [time for there, time in recount.counts if there == at])
                 assert [graph.code_of(at).unpack(word) for word in words] == times.elements()
             for location in range(graph.location_count):
-                edge = [graph.code_of(location).unpack(word) for word in crowd.edge(table, location).tolist()]
+                found = edge_of(*crowd.foremost(), table, location).tolist()
+                edge = [graph.code_of(location).unpack(word) for word in found]
                 assert edge == recount.frontier(location).elements()
             assert Crowd(table.guards.tolist(), crowd.counts()).counts() == expected
 

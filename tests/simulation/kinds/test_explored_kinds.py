@@ -42,7 +42,7 @@ PARTS = divided((0, [(1, 2), (2, 3), (3, 4), (4, 5)]), (1, [(4, 4)]))
 
 
 def test_kinds_a_divided_insertion_enters_once_and_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its four rows on worker 0 enter in pieces, of which several are sent to worker 1: 712 states."""
+    """Its four rows on worker 0 enter in pieces, and several are sent to worker 1: 712 states."""
     sent: list[int] = []
     send_data = Worker.send_data
 

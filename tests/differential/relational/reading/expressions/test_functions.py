@@ -74,7 +74,7 @@ PARTS = {
 
 @pytest.mark.parametrize("dialect", PARTS)
 def test_parts_of_times_are_counted_as_in_the_dialect(dialect: str) -> None:
-    """Spark counts days of the week from Sunday, 1; Postgres and DuckDB from 0. DuckDB is asked for both."""
+    """Spark counts days of the week from 1, Postgres and DuckDB from 0. DuckDB tells both."""
     days = [dt.date(2023, 12, 30) + dt.timedelta(days) for days in range(12)] + [dt.date(1969, 2, 28), None]
     times = [None if day is None else dt.datetime(day.year, day.month, day.day, 23, 59, 58, 999_999, dt.UTC)
              for day in days]  # fmt: skip
