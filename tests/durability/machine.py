@@ -268,6 +268,7 @@ class _Mesh:
         self._lost_at: dict[int, float] = {}
         self.addresses = list(listen)
         self.has_other_news = False
+        self.ready: Sequence[int] = []
 
     def join(self, peers: Mapping[int, str]) -> None:
         pass
@@ -295,6 +296,7 @@ class _Mesh:
     def wait(self, timeout_seconds: float) -> None:
         self._machine.baton.wait_until(self._has_news, timeout_seconds)
         self.has_other_news = bool(self._worker.requests)
+        # The bell of the real process is never rung here: what wakes a worker is `is_awake`.
         self._worker.is_awake = False
 
     def lend(self) -> None:

@@ -156,7 +156,11 @@ def test_who_proves_nothing_says_nothing(keys: ClientKeys | ClusterKeys | None) 
         while not client.refusal(0):
             assert time.monotonic() < deadline and server.recv_nowait() == []
             client.wait(0.02)
-        assert client.refusal(0).startswith("refused: ") and client.loss(0) == ""
+        refusal = client.refusal(0)
+        # On a busy machine the server's end of a connection may overtake its greeting each time. Then the
+        # client knows only that the connection ends; its message asks for keys all the same.
+        assert refusal.startswith("refused: ") or (keys is None and "connect(…, keys=FOLDER)" in refusal)
+        assert client.loss(0) == ""
     finally:
         client.close()
         server.close()
