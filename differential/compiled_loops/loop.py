@@ -20,10 +20,10 @@ from typing import Final
 import numpy as np
 
 from differential.columns.packed.block import Block
-from differential.columns.packed.parts import Part, each_in, in_order
+from differential.columns.packed.parts import Part, changed, column_of, columns_of, each_in, in_order
 from differential.columns.update_batch import PackedBatch, UpdateBatch, as_batch, words_of
 from differential.compiled_loops.copying import copied
-from differential.compiled_loops.round_messages import RoundMessage, column_of, to_send
+from differential.compiled_loops.round_messages import RoundMessage, to_send
 from differential.compiled_loops.rounds import STOPS, Rounds
 from differential.compiled_loops.tables import Parts
 from differential.kernels.compiled_loops.barriers import (
@@ -505,7 +505,7 @@ class KernelLoop:
         if barrier >= 0 and barrier not in self._parts.barriers:
             raise PeerError(f"worker {worker} named barrier {barrier} of a loop, which has none such")
         for slot, part in message.parts:
-            columns = part.columns if isinstance(part, Block) else part.shape[0]
+            columns = columns_of(part)
             if slot not in self._targets or columns != self._slots.table[slot, S_COLUMNS]:
                 raise PeerError(
                     f"worker {worker} sent rows of {columns} words for slot {slot} of a loop, "
@@ -528,10 +528,14 @@ class KernelLoop:
         times = self._slots.times.get(slot, ())
         if not moved or not times:
             return part
-        words = part.words() if isinstance(part, Block) else part.copy()
-        for word in times:
-            words[word] += moved
-        return Block(words) if isinstance(part, Block) else words
+
+        def later(words: Int64s) -> Int64s:
+            words = words.copy()
+            for word in times:
+                words[word] += moved
+            return words
+
+        return changed(part, later)
 
     def go_on(self, start: RoundInput) -> RoundResult:
         """See `CompiledLoop`."""
@@ -593,8 +597,11 @@ class KernelLoop:
 
 def _moved(parts: list[Part], keep: int, add: int) -> list[Part]:
     """Return the same rows with every time `t` at `(t & keep) + add`; packed parts are packed again."""
-    for number, part in enumerate(parts):
-        words = part.words() if isinstance(part, Block) else part
+
+    def later(words: Int64s) -> Int64s:
         words[-2] = (words[-2] & keep) + add
-        parts[number] = Block(words) if isinstance(part, Block) else words
+        return words
+
+    for number, part in enumerate(parts):
+        parts[number] = changed(part, later)
     return parts

@@ -23,7 +23,7 @@ import numpy as np
 
 from differential.columns.column_types import ROW_WORDS_MAX
 from differential.columns.packed.block import BLOCK_ROWS, Block, PackedColumn
-from differential.columns.packed.parts import Part, packed, rows_in
+from differential.columns.packed.parts import Part, changed, column_of, packed, rows_in, symbols_in
 from differential.columns.symbols.entries import SymbolEntries
 from differential.columns.worker_symbols import SYMBOLS
 from differential.thresholds import PACKED_ROWS_MIN
@@ -33,7 +33,7 @@ from timely.dictionaries import Mark
 from timely.operators.compiled_loop import Vote
 from timely.wire.batch import Frame, bytes_of, register
 
-__all__ = ["RoundMessage", "column_of", "to_send"]
+__all__ = ["RoundMessage", "to_send"]
 
 _HEADER: Final = struct.Struct("<7q2?")
 """All of `Vote` but its last field, with the number of parts before the two booleans."""
@@ -84,12 +84,14 @@ class RoundMessage:
         """Return the message with every time later by `step`."""
         if step == 0 or not self.parts:
             return self
-        moved = []
-        for slot, part in self.parts:
-            later = part.words() if isinstance(part, Block) else part.copy()
-            later[-2] += step
-            moved.append((slot, Block(later) if isinstance(part, Block) else later))
-        return type(self)(self.vote, tuple(moved), self.symbol_words, self.moved + step)
+
+        def later(words: Int64s) -> Int64s:
+            words = words.copy()
+            words[-2] += step
+            return words
+
+        parts = tuple((slot, changed(part, later)) for slot, part in self.parts)
+        return type(self)(self.vote, parts, self.symbol_words, self.moved + step)
 
     def latest(self, shift: int, mask: int) -> int:
         """Return the largest value of the counter at `shift` and `mask` in the times of its rows."""
@@ -120,11 +122,7 @@ class RoundMessage:
 
     def symbols(self, mark: Mark) -> None:
         """Show all words of the rows."""
-        for _, part in self.parts:
-            if isinstance(part, Block):
-                part.symbols(mark, range(part.columns - 2))
-            else:
-                mark.words(part[:-2])
+        symbols_in([part for _, part in self.parts], mark)
 
     @classmethod
     def from_frames(cls, frames: Sequence[memoryview], peer: int) -> Self:
@@ -142,16 +140,6 @@ class RoundMessage:
         _, parts = _checked(frames, peer)
         _learn(frames, peer, parts)
         return frames[:2]
-
-
-def column_of(part: Part, column: int) -> Int64s:
-    """Return the words of a column of some rows; a negative `column` counts from behind."""
-    if not isinstance(part, Block):
-        column_words: Int64s = part[column]
-        return column_words
-    words: Int64s = np.empty(part.rows, np.int64)
-    part.write(column % part.columns, words)
-    return words
 
 
 def to_send(parts: Sequence[Part]) -> Iterator[Part]:

@@ -15,7 +15,7 @@ from differential.columns.overflow import row_overflow
 from differential.columns.packed.parts import each_in, in_order, rows_in, words_in
 from differential.columns.update_batch import PackedBatch, UpdateBatch, words_of
 from differential.compiled_loops.slots import Slots
-from differential.kernels.rows.sort import PackedRows
+from differential.kernels.rows.sort import unpacked
 from differential.linear.failures.failing import Failed
 from differential.linear.transform import ChainFailures, LinearTransform
 from differential.operators.arrangement import ArrangedBatch, arranged
@@ -199,7 +199,7 @@ class ArrangeStep:
             ordered = in_order(parts)
         except OverflowError:
             raise row_overflow(words_in(parts), self.trace.show) from None
-        words = ordered.unpack(0, ordered.rows) if isinstance(ordered, PackedRows) else ordered
+        words = unpacked(ordered)
         del ordered
         if words.shape[1] == 0:
             return

@@ -37,7 +37,7 @@ from differential.kernels.history.match import CONSTANT, FROM_DELTA, FROM_TRACE,
 from differential.kernels.history.ready import lower_bounds, minimal_times
 from differential.kernels.rows.columns import decode_words
 from differential.kernels.rows.memory import HEADER, ROWS
-from differential.kernels.rows.sort import PackedRows
+from differential.kernels.rows.sort import PackedRows, unpacked
 from differential.operators.arrangement import ArrangedBatch
 from differential.thresholds import PACKED_ROWS_MIN
 from differential.trace.readers import Path, Reader, delayed
@@ -235,8 +235,7 @@ class JoinMachine:
             if not source.is_done:
                 source.trace.insert_run(run)
             return pairs
-        if isinstance(rows, PackedRows):
-            rows = rows.unpack(0, rows.rows)
+        rows = unpacked(rows)
         delta = self._with_keys(rows)
         pairs = self._accepted(side, delta)
         if not source.is_done:
@@ -256,7 +255,7 @@ class JoinMachine:
         delta = batches[0].words
         if len(batches) > 1:
             rows = self._sorted(side, [batch.words for batch in batches])
-            delta = rows.unpack(0, rows.rows) if isinstance(rows, PackedRows) else rows
+            delta = unpacked(rows)
         # Match first: `accept` may change the lines that are read.
         pairs = self._accepted(side, self._with_keys(delta))
         source.accept(batches[-1].sequence)

@@ -33,7 +33,7 @@ from ..columns.rows import Row, encode_rows, row_shower
 from ..columns.update_batch import UpdateBatch, parts_of
 from ..columns.worker_symbols import SYMBOLS
 from ..kernels.overflow import SMALL_BITS
-from ..kernels.rows.sort import PackedRows, are_modest, sort_parts
+from ..kernels.rows.sort import PackedRows, are_modest, sort_parts, unpacked
 from ..trace.accumulated import Accumulated
 from ..trace.run import Run
 from .edge.answer_rows import AnswerRows, negated
@@ -223,7 +223,7 @@ class TableLog:
                 self._rows.add_run(run, np.array([time]) if ends else bound)
                 return
             rows = run.words()  # of several times, which are kept separately
-        words = rows.unpack(0, rows.rows) if isinstance(rows, PackedRows) else rows
+        words = unpacked(rows)
         if words.shape[1] == 0:
             return
         for time, block in by_time(words):

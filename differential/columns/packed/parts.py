@@ -8,7 +8,7 @@ Both take the parts out of their list, and drop each as soon as it is used up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -17,8 +17,23 @@ from differential.columns.packed.block import Block
 from differential.kernels.rows.room import room_for
 from differential.kernels.rows.sort import PackedRows, sort_blocks, sort_parts, sort_still_packed
 from progress.compiled.arrays import Int64s
+from timely.dictionaries import Mark
 
-__all__ = ["PACKED_ROWS", "Part", "each_in", "in_order", "joined", "packed", "rows_in", "words_in"]
+__all__ = [
+    "PACKED_ROWS",
+    "Part",
+    "bytes_in",
+    "changed",
+    "column_of",
+    "columns_of",
+    "each_in",
+    "in_order",
+    "joined",
+    "packed",
+    "rows_in",
+    "symbols_in",
+    "words_in",
+]
 
 Part: TypeAlias = "Int64s | Block"
 
@@ -32,6 +47,43 @@ _PIECE_ROWS: Final = 1 << 14
 def rows_in(parts: Sequence[Part]) -> int:
     """Return the number of rows in all parts."""
     return sum(part.rows if isinstance(part, Block) else part.shape[1] for part in parts)
+
+
+def bytes_in(parts: Sequence[Part]) -> int:
+    """Return the bytes of memory that all parts take."""
+    return sum(part.bytes if isinstance(part, Block) else part.nbytes for part in parts)
+
+
+def columns_of(part: Part) -> int:
+    """Return the number of words of a row, its time and its diff among them."""
+    return part.columns if isinstance(part, Block) else part.shape[0]
+
+
+def column_of(part: Part, column: int) -> Int64s:
+    """Return the words of a column of some rows; a negative `column` counts from behind."""
+    if not isinstance(part, Block):
+        column_words: Int64s = part[column]
+        return column_words
+    words: Int64s = np.empty(part.rows, np.int64)
+    part.write(column % part.columns, words)
+    return words
+
+
+def changed(part: Part, change: Callable[[Int64s], Int64s]) -> Part:
+    """Return the rows that `change` makes of the part's; packed if the part is.
+
+    `change` may write into its argument if the part is packed, or if nobody else holds the part.
+    """
+    return Block(change(part.words())) if isinstance(part, Block) else change(part)
+
+
+def symbols_in(parts: Sequence[Part], mark: Mark) -> None:
+    """Show all words of the rows, without their times and diffs, to `mark`."""
+    for part in parts:
+        if isinstance(part, Block):
+            part.symbols(mark, range(part.columns - 2))
+        else:
+            mark.words(part[:-2])
 
 
 def words_in(parts: Sequence[Part]) -> list[Int64s]:
@@ -56,8 +108,7 @@ def joined(parts: list[Part]) -> Int64s:
     """Return all rows of the parts, at least one, in their order."""
     if len(parts) == 1:
         return words_in([parts.pop()])[0]
-    first = parts[0]
-    columns = first.columns if isinstance(first, Block) else first.shape[0]
+    columns = columns_of(parts[0])
     words, stop = room_for(columns, rows_in(parts)), rows_in(parts)
     while parts:
         part = parts.pop()

@@ -179,8 +179,12 @@ def sort_parts(parts: list[Int64s]) -> Int64s:
     memory of the parts is free again before that of the result is taken. Raises OverflowError, as
     `sort_consolidate`; the rows in question are then among the `parts`.
     """
-    result = sort_still_packed(parts)
-    return result.unpack(0, result.rows) if isinstance(result, PackedRows) else result
+    return unpacked(sort_still_packed(parts))
+
+
+def unpacked(rows: PackedRows | Int64s) -> Int64s:
+    """Return rows in order as words, whether they are packed or not."""
+    return rows.unpack(0, rows.rows) if isinstance(rows, PackedRows) else rows
 
 
 def sort_still_packed(parts: list[Int64s]) -> PackedRows | Int64s:

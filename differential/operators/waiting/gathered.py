@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from differential.columns.packed.block import Block
-from differential.columns.packed.parts import Part, rows_in
+from differential.columns.packed.parts import Part, bytes_in, changed, rows_in, symbols_in
 from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 from timely.limits import GATHERED_BYTES_MAX, GATHERED_ROWS_MAX
@@ -42,7 +41,7 @@ class Gathered:
         """Let rows wait. The arrays are kept, and not changed."""
         self._parts.setdefault(port, []).extend(parts)
         self.rows += rows_in(parts)
-        self.bytes += sum(part.bytes if isinstance(part, Block) else part.nbytes for part in parts)
+        self.bytes += bytes_in(parts)
 
     @property
     def are_enough(self) -> bool:
@@ -65,15 +64,9 @@ class Gathered:
         """Count words from a later epoch."""
         self.words = {by.word(word) for word in self.words}
         for parts in self._parts.values():
-            parts[:] = [
-                Block(by.rows(part.words())) if isinstance(part, Block) else by.rows(part) for part in parts
-            ]
+            parts[:] = [changed(part, by.rows) for part in parts]
 
     def symbols(self, mark: Mark) -> None:
         """Show all words of the rows."""
         for parts in self._parts.values():
-            for part in parts:
-                if isinstance(part, Block):
-                    part.symbols(mark, range(part.columns - 2))
-                else:
-                    mark.words(part[:-2])
+            symbols_in(parts, mark)

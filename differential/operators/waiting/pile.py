@@ -19,7 +19,7 @@ from typing import Final
 
 from differential.columns.overflow import ShowRow, row_overflow
 from differential.columns.packed.block import Block
-from differential.columns.packed.parts import PACKED_ROWS, Part, in_order, packed, words_in
+from differential.columns.packed.parts import PACKED_ROWS, Part, in_order, packed, symbols_in, words_in
 from differential.kernels.rows.sort import PackedRows
 from differential.thresholds import PILE_LOOSE_ROWS_MAX, PILE_SUMMED_ROWS_MIN
 from progress.compiled.arrays import Int64s
@@ -84,10 +84,7 @@ class Pile:
 
     def symbols(self, mark: Mark) -> None:
         """Show all words of the rows."""
-        for part in self._loose:
-            mark.words(part[:-2])
-        for block in self._blocks:
-            block.symbols(mark, range(self._columns - 2))
+        symbols_in([*self._loose, *self._blocks], mark)
 
     def check_invariants(self, time: int) -> None:
         """Assert that all rows are of this time, and counted."""

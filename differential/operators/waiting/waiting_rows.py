@@ -17,7 +17,7 @@ from differential.columns.overflow import ShowRow, row_overflow, show_words
 from differential.columns.packed.block import Block
 from differential.columns.packed.parts import Part, in_order, rows_in, words_in
 from differential.kernels.history.ready import lower_bounds, merge_pending, split_ready
-from differential.kernels.rows.sort import PackedRows, is_consolidated, sort_consolidate
+from differential.kernels.rows.sort import PackedRows, is_consolidated, sort_consolidate, unpacked
 from differential.operators.waiting.pile import Pile
 from differential.thresholds import ONLY_PART_ROWS_MAX, PACKED_ROWS_MIN
 from progress.compiled.arrays import Int64s
@@ -106,7 +106,7 @@ class WaitingRows:
         part = self._only_part(frontier)
         if part is None:
             rows = self.take_in_order(frontier)
-            return rows.unpack(0, rows.rows) if isinstance(rows, PackedRows) else rows
+            return unpacked(rows)
         if is_consolidated(part):
             return part
         try:
@@ -166,7 +166,7 @@ class WaitingRows:
             self._parts, self._by_time, self._times, self.rows = [], {}, OpenTimes(self.guards), 0
             if waiting:
                 rows = self._summed(waiting)
-                self.add(rows.unpack(0, rows.rows) if isinstance(rows, PackedRows) else rows)
+                self.add(unpacked(rows))
 
     def times(self, bounds: Int64s) -> Int64s:
         """Return the minimal antichain of `bounds` and the waiting times, ascending."""

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from differential.compiled_loops.round_messages import RoundMessage, column_of
+from differential.columns.packed.parts import column_of
+from differential.compiled_loops.round_messages import RoundMessage
 from progress.checking.protocol_state import Failure
 from progress.graph.pointstamp_order import Pointstamp, PointstampOrder
 from timely.running.checking.loops import LoopSight, comes_in_closed, sight_of

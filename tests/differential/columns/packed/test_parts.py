@@ -8,12 +8,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference.words import Row, as_words, consolidated, rows_of
 from strategies_words import rows
+from words_seen import Seen
 
 from differential.columns.packed import parts as parts_module
 from differential.columns.packed.block import Block
-from differential.columns.packed.parts import Part, each_in, in_order, joined, packed, rows_in, words_in
+from differential.columns.packed.parts import (
+    Part,
+    bytes_in,
+    changed,
+    column_of,
+    columns_of,
+    each_in,
+    in_order,
+    joined,
+    packed,
+    rows_in,
+    symbols_in,
+    words_in,
+)
 from differential.kernels.rows import sort
 from differential.kernels.rows.sort import PackedRows
+from timely.dictionaries import Mark
 
 some_parts = st.lists(
     st.tuples(rows(2, rows_max=9) | rows(2, wide=True, rows_max=9), st.booleans()).filter(
@@ -39,6 +54,26 @@ def test_joined_and_one_by_one_they_are_all_rows_in_their_order(
     assert rows_of(joined(parts)) == every and parts == []
     parts = _parts(given_parts)
     assert [row for words in each_in(parts) for row in rows_of(words)] == every and parts == []
+
+
+@given(some_parts)
+def test_what_is_asked_of_parts_does_not_depend_on_which_are_packed(
+    given_parts: list[tuple[list[Row], bool]],
+) -> None:
+    parts = _parts(given_parts)
+    plain = words_in(parts)
+    for part, words in zip(parts, plain, strict=True):
+        assert columns_of(part) == 4
+        for column in (0, 1, -2, -1):
+            assert column_of(part, column).tolist() == words[column].tolist()
+        twice = changed(part, lambda words: words + 1)
+        assert isinstance(twice, Block) == isinstance(part, Block)
+        assert words_in([twice])[0].tolist() == (words + 1).tolist()
+        assert words_in([part])[0].tolist() == words.tolist()
+    assert bytes_in(parts) == sum(part.bytes if isinstance(part, Block) else 8 * part.size for part in parts)
+    seen = Seen()
+    symbols_in(parts, Mark([seen]))
+    assert seen.words == {word for words in plain for word in words[:2].ravel().tolist()}
 
 
 @pytest.mark.parametrize("piece", [2, 1 << 14], ids=["in pieces", "whole"])
