@@ -303,12 +303,12 @@ def _no_worker_is_left_behind() -> Iterator[None]:
 def _nurseries(_no_worker_is_left_behind: None) -> Iterator[Nurseries]:
     """The workers and folds that these tests start are forked from a process that has imported everything."""
     from timely.worker import launcher
-    from timely.worker.durability import folding
+    from timely.worker.durability.folds import fold_process
 
-    nurseries = Nurseries(Starts(launcher.start_process, folding.start_python))
+    nurseries = Nurseries(Starts(launcher.start_process, fold_process.start_python))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launcher, "start_process", nurseries.start)
-        patch.setattr(folding, "start_python", nurseries.python)
+        patch.setattr(fold_process, "start_python", nurseries.python)
         yield nurseries
     nurseries.end()
 

@@ -74,7 +74,7 @@ class Forking:
         return self._fork(environment, Path.cwd())
 
     def python(self, command: Sequence[str], environment: Mapping[str, str]) -> Popen[str]:
-        """Start a program, as `folding.start_python` does."""
+        """Start a program, as `fold_process.start_python` does."""
         if not self._is_as_here(environment):
             return self.by_command.python(command, environment)
         return self.program(command, environment, Path.cwd())
@@ -134,12 +134,12 @@ def _prepare() -> None:
 
 def _fork_what_starts_here(names: Sequence[str]) -> None:
     from timely.worker import launcher
-    from timely.worker.durability import folding
+    from timely.worker.durability.folds import fold_process
 
-    by_command = Starts(launcher.start_process, folding.start_python)
+    by_command = Starts(launcher.start_process, fold_process.start_python)
     forking = Forking(lambda: names, _begun_in, by_command)
     vars(launcher)["start_process"] = forking.start
-    vars(folding)["start_python"] = forking.python
+    vars(fold_process)["start_python"] = forking.python
 
 
 def _work() -> NoReturn:

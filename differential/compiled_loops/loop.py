@@ -20,7 +20,14 @@ from typing import Final
 import numpy as np
 
 from differential.columns.packed.block import Block
-from differential.columns.packed.parts import Part, changed, column_of, columns_of, each_in, in_order
+from differential.columns.packed.parts import (
+    Part,
+    column_of,
+    columns_of,
+    each_in,
+    in_order,
+    with_added,
+)
 from differential.columns.update_batch import PackedBatch, UpdateBatch, as_batch, words_of
 from differential.compiled_loops.copying import copied
 from differential.compiled_loops.round_messages import RoundMessage, to_send
@@ -396,7 +403,7 @@ class KernelLoop:
                     for use in uses:
                         use.send_moved(batch, least)
                 continue
-            large_batch = as_batch(in_order(_moved(self._slots.take_parts(slot), keep, add)))
+            large_batch = as_batch(in_order(self._slots.take_parts_moved(slot, keep, add)))
             if large_batch.rows:
                 for use in uses:
                     use.send_moved(large_batch, large_batch.least_time())
@@ -528,14 +535,7 @@ class KernelLoop:
         times = self._slots.times.get(slot, ())
         if not moved or not times:
             return part
-
-        def later(words: Int64s) -> Int64s:
-            words = words.copy()
-            for word in times:
-                words[word] += moved
-            return words
-
-        return changed(part, later)
+        return with_added(part, times, moved)
 
     def go_on(self, start: RoundInput) -> RoundResult:
         """See `CompiledLoop`."""
@@ -593,15 +593,3 @@ class KernelLoop:
             (int(state[X_FROM]), int(state[X_BOUND]), self._reported_since),
             (self._is_long, traces.inserted_since_mark()),
         )
-
-
-def _moved(parts: list[Part], keep: int, add: int) -> list[Part]:
-    """Return the same rows with every time `t` at `(t & keep) + add`; packed parts are packed again."""
-
-    def later(words: Int64s) -> Int64s:
-        words[-2] = (words[-2] & keep) + add
-        return words
-
-    for number, part in enumerate(parts):
-        parts[number] = changed(part, later)
-    return parts

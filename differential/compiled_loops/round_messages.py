@@ -23,7 +23,7 @@ import numpy as np
 
 from differential.columns.column_types import ROW_WORDS_MAX
 from differential.columns.packed.block import BLOCK_ROWS, Block, PackedColumn
-from differential.columns.packed.parts import Part, changed, column_of, packed, rows_in, symbols_in
+from differential.columns.packed.parts import Part, column_of, packed, rows_in, symbols_in, with_added
 from differential.columns.symbols.entries import SymbolEntries
 from differential.columns.worker_symbols import SYMBOLS
 from differential.thresholds import PACKED_ROWS_MIN
@@ -84,13 +84,7 @@ class RoundMessage:
         """Return the message with every time later by `step`."""
         if step == 0 or not self.parts:
             return self
-
-        def later(words: Int64s) -> Int64s:
-            words = words.copy()
-            words[-2] += step
-            return words
-
-        parts = tuple((slot, changed(part, later)) for slot, part in self.parts)
+        parts = tuple((slot, with_added(part, (-2,), step)) for slot, part in self.parts)
         return type(self)(self.vote, parts, self.symbol_words, self.moved + step)
 
     def latest(self, shift: int, mask: int) -> int:

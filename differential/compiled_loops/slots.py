@@ -14,7 +14,7 @@ from typing import Final, Self
 import numpy as np
 
 from differential.columns.packed.block import Block
-from differential.columns.packed.parts import Part, joined, packed
+from differential.columns.packed.parts import Part, changed, joined, packed
 from differential.kernels.compiled_loops.layout import (
     FAR,
     S_AT,
@@ -179,6 +179,18 @@ class Slots:
         """Remove all rows from a slot and return them in parts: packed ones first, then one of words."""
         blocks = self.packed.pop(slot, [])
         return [*blocks, np.ascontiguousarray(self._take_words(slot))]
+
+    def take_parts_moved(self, slot: int, keep: int, add: int) -> list[Part]:
+        """Do the same, with every time `t` at `(t & keep) + add`; packed parts are packed again."""
+
+        def later(words: Int64s) -> Int64s:
+            words[-2] = (words[-2] & keep) + add
+            return words
+
+        parts = self.take_parts(slot)
+        for number, part in enumerate(parts):
+            parts[number] = changed(part, later)
+        return parts
 
     def take_moved(self, slot: int, keep: int, add: int) -> tuple[Int64s, int] | None:
         """Remove few rows from a slot; return them with their times moved, and the least time.

@@ -82,6 +82,7 @@ def parser() -> argparse.ArgumentParser:
     folds.add_argument("--incarnation", type=int, default=0, help=argparse.SUPPRESS)
     folds.add_argument("--cut", default="", help=argparse.SUPPRESS)
     folds.add_argument("--in-use", type=int, action="append", default=[], help=argparse.SUPPRESS)
+    folds.add_argument("--nice", type=int, default=_NICE, help=argparse.SUPPRESS)
     accepts = command(
         "accept", _accept, "go on with the answers that dataflow FLOW gives now, though it has shown others"
     )
@@ -290,8 +291,8 @@ def _copy(options: argparse.Namespace) -> Iterator[str]:
 
 def _fold(options: argparse.Namespace) -> Iterator[str]:
     store = _store(options)
-    if options.cut:  # a running cluster wants it: see `timely/worker/durability/folding.py`
-        os.nice(_NICE)
+    if options.cut:  # a running cluster wants it: see `timely/worker/durability/folds/fold_process.py`
+        os.nice(options.nice)
         present = joined(store, options.incarnation)
         base = fold(cut_logs(store, present, options.cut), live=present.number, tidy=_tidy)
         store.remove_unfinished()

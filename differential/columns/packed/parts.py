@@ -32,6 +32,7 @@ __all__ = [
     "packed",
     "rows_in",
     "symbols_in",
+    "with_added",
     "words_in",
 ]
 
@@ -75,6 +76,14 @@ def changed(part: Part, change: Callable[[Int64s], Int64s]) -> Part:
     `change` may write into its argument if the part is packed, or if nobody else holds the part.
     """
     return Block(change(part.words())) if isinstance(part, Block) else change(part)
+
+
+def with_added(part: Part, columns: Sequence[int], number: int) -> Part:
+    """Return the same rows with `number` added to the words of some columns; packed if the part is."""
+    words = part.words() if isinstance(part, Block) else part.copy()
+    for column in columns:
+        words[column] += number
+    return Block(words) if isinstance(part, Block) else words
 
 
 def symbols_in(parts: Sequence[Part], mark: Mark) -> None:

@@ -7,6 +7,6 @@ reading    `timely.durable.stored`: where the newest answer of an output is
 old        what readers do not need any more is removed
 
 Workers write the rows of an answer into their logs, in front of the cut for a fold
-(`timely/worker/durability/folding.py`). So an answer has all rows of its epoch or is not there, whatever is
-killed meanwhile.
+(`timely/worker/durability/folds/cuts.py`). So an answer has all rows of its epoch or is not there, whatever
+is killed meanwhile.
 """

@@ -33,8 +33,9 @@ from ...wire.requests import Value
 from ..orders import open_epoch
 from .digests import DigestChecks
 from .epochs import ANY_STAGE, DurableEpochs
-from .fold_facts import fold_facts
-from .folding import Before, FoldProcess, LogCuts, stored_outputs
+from .folds.cuts import LogCuts, stored_outputs
+from .folds.fold_facts import fold_facts
+from .folds.fold_process import Before, FoldProcess
 from .restoring import Share, feed
 from .switching import VersionLog
 

@@ -1,4 +1,4 @@
-"""The part that a worker has in folds, turn by turn: see `folding.py`."""
+"""The part that a worker has in folds, turn by turn: see `folds/cuts.py`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from ...limits import FOLD_LOG_BYTES_MIN
 from ...running.core import Worker
 from ...wire.handshake import CutLog, LogCut, Logged, encode_control
 from .durability import Durability
-from .folding import FoldProcess, epochs_to_fold, epochs_to_store
+from .folds.cuts import epochs_to_fold, epochs_to_store
+from .folds.fold_process import FoldProcess
 
 __all__ = ["EmbeddedFolds", "Folds"]
 

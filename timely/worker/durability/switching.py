@@ -22,7 +22,7 @@ from ...wire.frames.tables import schema_to_bytes
 from ..replacing import changed_forms
 from .digests import DigestChecks
 from .epochs import DurableEpochs
-from .folding import LogCuts, stored_outputs
+from .folds.cuts import LogCuts, stored_outputs
 
 __all__ = ["VersionLog"]
 

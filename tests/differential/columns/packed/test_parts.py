@@ -24,6 +24,7 @@ from differential.columns.packed.parts import (
     packed,
     rows_in,
     symbols_in,
+    with_added,
     words_in,
 )
 from differential.kernels.rows import sort
@@ -69,6 +70,9 @@ def test_what_is_asked_of_parts_does_not_depend_on_which_are_packed(
         twice = changed(part, lambda words: words + 1)
         assert isinstance(twice, Block) == isinstance(part, Block)
         assert words_in([twice])[0].tolist() == (words + 1).tolist()
+        later = with_added(part, (-2, 0), 3)
+        assert isinstance(later, Block) == isinstance(part, Block)
+        assert words_in([later])[0].tolist() == (words + np.array([[3], [0], [3], [0]])).tolist()
         assert words_in([part])[0].tolist() == words.tolist()
     assert bytes_in(parts) == sum(part.bytes if isinstance(part, Block) else 8 * part.size for part in parts)
     seen = Seen()

@@ -42,7 +42,7 @@ from timely.durable.commands import run_command
 from timely.durable.folder_store import FolderStore
 from timely.durable.incarnations import announce, joined
 from timely.errors import StoreError
-from timely.worker.durability.folding import FoldProcess
+from timely.worker.durability.folds.fold_process import FoldProcess
 
 
 @pytest.fixture

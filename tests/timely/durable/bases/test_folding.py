@@ -28,7 +28,7 @@ from timely.durable.bases.pruning import prune
 from timely.durable.folder_store import FolderStore
 from timely.errors import ForgottenError
 from timely.operators.capture import RecordLog
-from timely.worker.durability.folding import epochs_to_fold
+from timely.worker.durability.folds.cuts import epochs_to_fold
 
 
 def counts(flow: timely.Dataflow) -> None:

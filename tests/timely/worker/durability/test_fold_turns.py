@@ -36,9 +36,11 @@ from timely.durable.folder_store import FolderStore
 from timely.errors import StoreError
 from timely.wire.handshake import CutLog
 from timely.wire.requests import WHEN_NAMED, Decide, Deliver
-from timely.worker.durability import fold_turns, folding
+from timely.worker.durability import fold_turns
 from timely.worker.durability.fold_turns import Folds
-from timely.worker.durability.folding import FoldProcess
+from timely.worker.durability.folds import cuts as cuts_module
+from timely.worker.durability.folds import fold_process
+from timely.worker.durability.folds.fold_process import FoldProcess
 
 
 def sums(flow: timely.Dataflow) -> None:
@@ -89,7 +91,7 @@ def rows_of(flow: timely.Flow) -> dict[int, int]:
 @pytest.fixture
 def early(monkeypatch: pytest.MonkeyPatch) -> None:
     """Folds begin after few bytes."""
-    monkeypatch.setattr(folding, "FOLD_LOG_BYTES_MIN", 8_000)
+    monkeypatch.setattr(fold_process, "FOLD_LOG_BYTES_MIN", 8_000)
     monkeypatch.setattr(fold_turns, "_REPORT_BYTES", 1_000)
     monkeypatch.setattr(fold_turns, "_EMBEDDED_PATIENCE_SECONDS", 0.05)
 
@@ -118,8 +120,8 @@ def test_embedded_workers_fold_while_epochs_flow(threads: bool, early: None, tmp
 def test_embedded_workers_give_up_a_fold_that_is_stopped_and_begin_another(
     early: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(folding, "_STOPPED_SECONDS", 0.4)
-    monkeypatch.setattr(folding, "_FAILED_SECONDS", 0.1)
+    monkeypatch.setattr(fold_process, "_STOPPED_SECONDS", 0.4)
+    monkeypatch.setattr(fold_process, "_FAILED_SECONDS", 0.1)
     start = FoldProcess._start
     stopped: list[int] = []
 
@@ -163,7 +165,7 @@ def test_embedded_dataflow_that_nobody_installs_again_stays_in_bases(early: None
 def test_embedded_fold_that_fails_is_tried_again(
     early: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(folding, "_FAILED_SECONDS", 0.0)
+    monkeypatch.setattr(fold_process, "_FAILED_SECONDS", 0.0)
     names = first_fails(monkeypatch)
     store = FolderStore(tmp_path)
     with timely.connect(embedded=True, durable=tmp_path, sync="system") as cluster:
@@ -200,7 +202,7 @@ def test_embedded_fold_while_a_reader_forgets_keeps_no_epoch_in_part(
     is_within: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Changes are forgotten when one worker has written all of its own, and the other none; or within."""
-    monkeypatch.setattr(folding, "_STEP_SECONDS", 0.0)
+    monkeypatch.setattr(cuts_module, "_STEP_SECONDS", 0.0)
     with timely.connect(workers=2, embedded=True, durable=tmp_path, sync="system") as cluster:
         flow = cluster.install(sums)
         for _ in range(6):
@@ -261,8 +263,8 @@ def test_processes_fold_while_epochs_flow(tmp_path: Path) -> None:
 def test_stored_answers_are_renewed_although_little_is_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folding, "ANSWERS_STORED_SECONDS_DEFAULT", 0.0)
-    monkeypatch.setattr(folding, "_PAUSE_SHARE", 0.0)
+    monkeypatch.setattr(fold_process, "ANSWERS_STORED_SECONDS_DEFAULT", 0.0)
+    monkeypatch.setattr(fold_process, "_PAUSE_SHARE", 0.0)
     with cluster(tmp_path, 2) as started:
         flow = started.install(totals)
         for _ in range(2):
@@ -273,7 +275,7 @@ def test_stored_answers_are_renewed_although_little_is_logged(
             assert rows_in(tmp_path) == (epoch, [("ada", 5 + 5 * epoch)])
             flow.wait()
         number = base_numbers(FolderStore(tmp_path))[-1]
-        monkeypatch.setattr(folding, "_LOOK_SECONDS", 0.0)
+        monkeypatch.setattr(fold_process, "_LOOK_SECONDS", 0.0)
         for _ in range(20):
             flow.wait()  # nothing is sealed, so nothing is stored anew
         assert base_numbers(FolderStore(tmp_path))[-1] == number
@@ -284,8 +286,8 @@ def test_stored_answers_come_with_the_next_fold_if_one_fails(
     asks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is sealed meanwhile. The rows are in the log by then, and no fold has read them."""
-    monkeypatch.setattr(folding, "ANSWERS_STORED_SECONDS_DEFAULT", 3_600.0 if asks else 0.0)
-    monkeypatch.setattr(folding, "_FAILED_SECONDS", 0.0)
+    monkeypatch.setattr(fold_process, "ANSWERS_STORED_SECONDS_DEFAULT", 3_600.0 if asks else 0.0)
+    monkeypatch.setattr(fold_process, "_FAILED_SECONDS", 0.0)
     names = first_fails(monkeypatch)
     store = FolderStore(tmp_path)
     with cluster(tmp_path, 2) as started:
@@ -450,7 +452,7 @@ def check_totals(epoch: int, rows: Sequence[tuple[object, ...]]) -> None:
 
 def test_many_short_programs_fold_at_their_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As those of cron: none of them logs much, or runs for long. One does not install both dataflows."""
-    monkeypatch.setattr(folding, "FOLD_INCARNATIONS_MAX", 3)
+    monkeypatch.setattr(fold_process, "FOLD_INCARNATIONS_MAX", 3)
     for run in range(10):
         with timely.connect(workers=1, embedded=True, durable=tmp_path, sync="system") as started:
             flow = started.install(sums)

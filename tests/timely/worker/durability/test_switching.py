@@ -58,7 +58,7 @@ from timely.wire.requests import (
 )
 from timely.worker.answers.later import Later
 from timely.worker.durability import restoring, switching
-from timely.worker.durability.folding import epochs_to_store
+from timely.worker.durability.folds.cuts import epochs_to_store
 from timely.worker.replacing import Replacements
 
 SPEC = "version_flows:versions"

@@ -15,8 +15,8 @@ from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.wire.batch import Batch
 from timely.wire.handshake import CutLog
-from timely.worker.durability import folding
-from timely.worker.durability.folding import LogCuts
+from timely.worker.durability.folds import cuts as cuts_module
+from timely.worker.durability.folds.cuts import LogCuts
 
 EPOCHS, ROWS = 100, 100
 
@@ -46,7 +46,7 @@ def begun(seconds: float, monkeypatch: pytest.MonkeyPatch) -> tuple[SlowJournal,
     """A journal in which each row takes so long, a dataflow with many epochs, and what is to write them."""
     journal = SlowJournal(seconds)
     clock = SimpleNamespace(perf_counter=lambda: journal.now, monotonic=lambda: journal.now)
-    monkeypatch.setattr(folding, "time", clock)
+    monkeypatch.setattr(cuts_module, "time", clock)
     worker = Worker()
     dataflow = timely.Dataflow("numbers")
     dd.input(dataflow, "rows", "n: int").output("rows")
@@ -81,7 +81,7 @@ def test_records_of_rows_that_take_no_time_are_large(monkeypatch: pytest.MonkeyP
 def test_records_of_slow_rows_are_small_and_segments_end_behind_many_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(folding, "_SEGMENT_RECORDS", 10)
+    monkeypatch.setattr(cuts_module, "_SEGMENT_RECORDS", 10)
     journal = written(1e-4, monkeypatch)
     assert max(journal.rows) <= 300 and journal.segments == len(journal.rows[:-1]) // 10
 

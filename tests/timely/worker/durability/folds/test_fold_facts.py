@@ -12,7 +12,7 @@ import differential as dd
 import timely
 from differential import col
 from timely.durable.bases.facts import FoldFacts
-from timely.worker.durability.fold_facts import fold_facts
+from timely.worker.durability.folds.fold_facts import fold_facts
 
 
 class Passes(timely.Vertex):

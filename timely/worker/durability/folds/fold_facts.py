@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol, cast
 
-from ...building.builders import load_function
-from ...durable.bases.facts import FoldFacts, InputFacts, OutputFacts
-from ...durable.bases.positions import source_key
-from ...operators.vertex import Vertex
-from ...own_files import OWN_NAMES
-from ...running.instance import Instance
-from ...wire.frames.table_batch import TableBatch
+from ....building.builders import load_function
+from ....durable.bases.facts import FoldFacts, InputFacts, OutputFacts
+from ....durable.bases.positions import source_key
+from ....operators.vertex import Vertex
+from ....own_files import OWN_NAMES
+from ....running.instance import Instance
+from ....wire.frames.table_batch import TableBatch
 
 __all__ = ["fold_facts"]
 
