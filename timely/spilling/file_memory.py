@@ -166,13 +166,14 @@ def _refused(folder: str, size: int, error: OSError) -> SpillError:
     free = ""
     with suppress(OSError):
         room = os.statvfs(folder)
-        free = f"; {room.f_bavail * room.f_frsize / 2**20:,.1f} MiB are free there"
+        tenths = room.f_bavail * room.f_frsize * 10 // 2**20  # rounded down, and what is needed is rounded up
+        free = f"; {tenths / 10:,.1f} MiB are free there"
     if error.errno == errno.ENOMEM:
         mend = "A process may map 65,530 blocks: raise vm.max_map_count, or the budget of memory"
     else:
         mend = "Make room there, name another folder as spill, or give the workers more memory"
     return SpillError(
-        f"a worker needs {size / 2**20:,.1f} MiB in a file of {folder}, and gets none: "
+        f"a worker needs {-(-size * 10 // 2**20) / 10:,.1f} MiB in a file of {folder}, and gets none: "
         f"{os.strerror(error.errno or 0)}{free}.\n  {mend}."
     )
 

@@ -101,6 +101,14 @@ def test_room_that_the_disk_has_not_is_an_error_before_the_block_is_used(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_disk_that_lacks_little_is_not_said_to_have_what_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "statvfs", lambda _: _Room(2**20, (4 << 20) // PAGE - 1))
+    with pytest.raises(SpillError, match=r"needs 4\.0 MiB .*; 3\.9 MiB are free there"):
+        FileMemory(str(tmp_path), 4 << 20)
+
+
 class _Ring:
     """Garbage that only the collector finds."""
 
