@@ -140,8 +140,11 @@ def firsts(
     rank: str | None = None,
     ordered: int = 0,
     order: Callable[[Row], object] = lambda values: values,
+    *,
+    ties: bool = False,
 ) -> dict[Row, int]:
-    """For each key its rows of positive multiplicity, written out, sorted, and of these the places of `span`.
+    """For each key its rows of positive multiplicity, written out, sorted, and of these the places of `span`;
+    with ties also those behind that have the first `ordered` words of the last one.
 
     With a rank each has one more word: its number; or how many rows, or different rows, come before those
     that have the same first `ordered` words, and one.
@@ -153,7 +156,10 @@ def firsts(
     for key, members in groups.items():
         members.sort(key=order)  # type: ignore[arg-type]  # whatever can be compared
         heads = [values[:ordered] for values in members]
-        for place in range(*span)[: max(len(members) - span[0], 0)]:
+        stop = min(span[1], len(members))
+        while ties and 0 < stop < len(members) and heads[stop] == heads[stop - 1]:
+            stop += 1
+        for place in range(span[0], stop):
             number = {
                 None: (),
                 "row_number": (place + 1,),

@@ -189,6 +189,10 @@ def test_meaning_of_a_function_at_every_time(depth: int, kw: int, vw: int, seed:
         (1, FirstRows(2, 3, rank="row_number", ordered=1)),
         (1, FirstRows(2, 2, offset=1, rank="rank", ordered=1)),
         (0, FirstRows(2, 1 << 40, rank="dense", ordered=1)),
+        (1, FirstRows(2, 2, ordered=1, ties=True)),
+        (0, FirstRows(3, 2, offset=1, rank="rank", ordered=1, ties=True)),
+        (1, FirstRows(3, 1, rank="dense", ordered=2, ties=True)),
+        (1, FirstRows(2, 3, rank="row_number", ordered=1, ties=True)),
     ],
     ids=repr,
 )
@@ -196,7 +200,7 @@ def test_meaning_of_first_rows_at_every_time(
     kw: int, first: FirstRows, depth: int, retract: float, seed: int, effort: int
 ) -> None:
     span = (first.offset, first.offset + min(first.limit, 1000))
-    plain = partial(firsts, kw=kw, span=span, rank=first.rank, ordered=first.ordered)
+    plain = partial(firsts, kw=kw, span=span, rank=first.rank, ordered=first.ordered, ties=first.ties)
     for trial in range(6 * effort):
         machine = ReduceMachine(kw, first.width, CODES[depth].guards, first)
         rng = random.Random(f"{seed} {trial}")

@@ -87,4 +87,31 @@ def test_ties_of_the_last_row_are_answers_however_often_they_are_there() -> None
     assert _reduce(held, answers, [(1, 9, T10, 1)], ties=True) == ([], [], 0), "it is behind all answers"
     assert _reduce(held, answers, [(1, 6, T10, 2)], ties=True)[0] == [(1, 6, T10, 2)]
     assert _reduce(held, answers, [(1, 6, T10, -3)], ties=True)[0] == [(1, 6, T10, -3), (1, 9, T10, 1)]
-    assert _reduce(held, answers, [(1, 4, T10, 1)], ties=True)[0] == [(1, 4, T10, 1), (1, 6, T10, -3)]
+    out, _, walked = _reduce(held, answers, [(1, 4, T10, 1)], ties=True)
+    assert out == [(1, 4, T10, 1), (1, 6, T10, -3)] and walked == 2, "6 is no tie of 4"
+
+
+def test_one_of_several_new_rows_that_takes_the_last_answer_away_is_enough_to_look() -> None:
+    for diffs in ((-1, 1), (1, -1)):
+        new = [(1, 6, time, diff) for time, diff in zip((T02, T10), diffs, strict=True)]
+        assert _reduce(HELD, ANSWERS, new)[2] > 0, diffs
+
+
+def test_answers_that_are_too_few_at_a_later_time_are_looked_at() -> None:
+    rows = [*ANSWERS, (1, 6, T02, -1)]
+    assert _reduce(rows, rows, [(1, 7, T10, 1)])[:2] == ([], [(1, T12)])
+
+
+def test_a_walk_does_not_go_on_for_times_that_are_not_ready() -> None:
+    rows = [(1, 3, T00, 1), (1, 4, T00, 1), (1, 3, T02, -1), (1, 6, T02, 1)]
+    out, pended, walked = _reduce([*rows[:3], (1, 6, T00, 1), (1, 8, T00, 1)], rows, [(1, 2, T10, 1)])
+    assert out == [(1, 2, T10, 1), (1, 4, T10, -1)] and pended == [(1, T12)]
+    assert walked == 3, "2, and 3 at two times"
+
+
+def test_a_sum_beyond_64_bits_is_as_many_rows_as_are_needed() -> None:
+    most = 2**63 - 1
+    held = [(1, 4, T00, most), (1, 4, T02, most)]
+    new = [(1, 4, T03, most)]
+    assert _reduce(held, [(1, 4, T00, 2)], new, limit=2)[0] == []
+    assert _reduce(held, [(1, 4, T00, 2)], [(1, 3, T03, 1)])[0] == [(1, 3, T03, 1), (1, 4, T03, -1)]
