@@ -1,27 +1,6 @@
 //! The command line: which workload, how large, how many workers.
 
-/// How the program is called.
-pub const USAGE: &str = "usage: ddpeer WORKLOAD NUMBERS [--batch B] [-w W]
-
-  wcc plain N E K          connected components: iterate(join, concat, reduce min)
-  wcc prioritised N E K    the same by propagate_at, small labels first
-  bfs N E K                distances from node 0
-  scc plain N E K          edges inside strongly connected components: strongly_connected
-  scc written N E K        the same: what is compared with it is the program that a user writes
-  scc prioritised N E K    the same by strongly_connected_at, small labels first
-  pagerank N E K           ranks in whole numbers, 20 iterations
-  count plain M R K U      rows by key
-  count total M R K U      the same by count_total
-  sum M R K U              totals of a value by key
-  join M R K U             two tables on their key
-  top M R K U              the three largest values of each key
-  q3 N K U                 query 3 of TPC-H over N orders: three tables, a sum, the first ten
-  galen K FOLDER           facts by six rules from p.txt … s.txt in FOLDER; K facts go and come back
-
-  --batch B                B epochs in flight before waiting (default 1)
-  -w W                     worker threads (default 1)";
-
-use crate::inputs::{LINES_OF_ORDER, customers_of};
+use crate::drawn::{LINES_OF_ORDER, customers_of};
 
 /// Updates by which an order and its lines go and others come.
 const Q3_UPDATES: usize = 2 * (1 + LINES_OF_ORDER);

@@ -4,12 +4,6 @@
 //! differences, so they are kept up as differences arrive, in a few nanoseconds each and without
 //! memory. All arithmetic is modulo 2⁶⁴, so that partial sums may wrap and the total is right.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
-use differential_dataflow::{Data, VecCollection};
-use timely::dataflow::operators::probe::Handle;
-
 /// What one row contributes.
 pub struct Facts {
     pub special: bool,
@@ -46,8 +40,7 @@ pub struct Check {
 }
 
 impl Check {
-    fn add(&mut self, facts: &Facts, diff: isize) {
-        let diff = diff as i64;
+    pub fn add(&mut self, facts: &Facts, diff: i64) {
         self.n = self.n.wrapping_add(diff);
         self.special = self
             .special
@@ -87,24 +80,4 @@ pub struct Checks {
     pub load: Check,
     /// Over the output of all epochs.
     pub changes: Check,
-}
-
-/// Adds what `output` emits to `checks`; the probe says which epochs are complete.
-pub fn watch<D: Data>(
-    output: VecCollection<'_, u64, D, isize>,
-    checks: &Rc<RefCell<Checks>>,
-    facts: impl Fn(&D) -> Facts + 'static,
-) -> Handle<u64> {
-    let checks = Rc::clone(checks);
-    let watched = output.inspect_batch(move |_, updates| {
-        let mut checks = checks.borrow_mut();
-        for (row, epoch, diff) in updates {
-            let facts = facts(row);
-            checks.changes.add(&facts, *diff);
-            if *epoch == 0 {
-                checks.load.add(&facts, *diff);
-            }
-        }
-    });
-    watched.probe().0
 }

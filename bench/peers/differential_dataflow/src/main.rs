@@ -8,30 +8,47 @@
 
 mod arguments;
 mod checks;
+mod drawn;
 mod galen;
 mod inputs;
+mod report;
+mod watching;
 mod workloads;
 
 use std::cell::RefCell;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::{Arc, Barrier};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use timely::Config;
 use timely::worker::Worker;
 
-use arguments::{Job, USAGE};
+use arguments::Job;
 use checks::Checks;
+use report::{Outcome, mib, report};
 use workloads::{Built, Rows, build};
 
-/// What one worker measured and saw.
-struct Outcome {
-    load: Duration,
-    /// One for each group of `batch` epochs.
-    changes: Vec<Duration>,
-    checks: Checks,
-}
+/// How the program is called.
+const USAGE: &str = "usage: ddpeer WORKLOAD NUMBERS [--batch B] [-w W]
+
+  wcc plain N E K          connected components: iterate(join, concat, reduce min)
+  wcc prioritised N E K    the same by propagate_at, small labels first
+  bfs N E K                distances from node 0
+  scc plain N E K          edges inside strongly connected components: strongly_connected
+  scc written N E K        the same: what is compared with it is the program that a user writes
+  scc prioritised N E K    the same by strongly_connected_at, small labels first
+  pagerank N E K           ranks in whole numbers, 20 iterations
+  count plain M R K U      rows by key
+  count total M R K U      the same by count_total
+  sum M R K U              totals of a value by key
+  join M R K U             two tables on their key
+  top M R K U              the three largest values of each key
+  q3 N K U                 query 3 of TPC-H over N orders: three tables, a sum, the first ten
+  galen K FOLDER           facts by six rules from p.txt … s.txt in FOLDER; K facts go and come back
+
+  --batch B                B epochs in flight before waiting (default 1)
+  -w W                     worker threads (default 1)";
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
@@ -82,7 +99,20 @@ fn run(job: Job) -> Result<String, String> {
         .join()
         .into_iter()
         .collect::<Result<Vec<Outcome>, String>>()?;
-    Ok(report(&shared.0, &outcomes, idle_mib))
+    let system = "differential-dataflow 0.25";
+    Ok(report(system, &shared.0, &together(outcomes), idle_mib))
+}
+
+/// The outcome of a run, from those of its workers: the times are those of worker 0, which enters the changes.
+fn together(outcomes: Vec<Outcome>) -> Outcome {
+    outcomes
+        .into_iter()
+        .reduce(|mut first, other| {
+            first.checks.load.merge(&other.checks.load);
+            first.checks.changes.merge(&other.checks.changes);
+            first
+        })
+        .expect("there is a worker")
 }
 
 /// One worker: build, load, change.
@@ -131,68 +161,4 @@ fn work(worker: &mut Worker, job: &Job, rows: &Rows, start: &Barrier) -> Outcome
         changes,
         checks,
     }
-}
-
-/// The line of JSON. Times are those of worker 0, which enters the changes.
-fn report(job: &Job, outcomes: &[Outcome], idle_mib: Option<f64>) -> String {
-    let mut checks = Checks::default();
-    for outcome in outcomes {
-        checks.load.merge(&outcome.checks.load);
-        checks.changes.merge(&outcome.checks.changes);
-    }
-    let milliseconds = |duration: &Duration| duration.as_secs_f64() * 1e3;
-    let all = outcomes[0]
-        .changes
-        .iter()
-        .map(milliseconds)
-        .collect::<Vec<f64>>();
-    let fields = [
-        r#""system":"differential-dataflow 0.25""#.to_owned(),
-        format!(r#""workload":"{}""#, job.name),
-        format!(r#""workers":{}"#, job.workers),
-        format!(r#""batch":{}"#, job.batch),
-        format!(r#""load_seconds":{:.6}"#, outcomes[0].load.as_secs_f64()),
-        format!(r#""change_ms_median":{}"#, rank(&all, 0.5)),
-        format!(r#""change_ms_p99":{}"#, rank(&all, 0.99)),
-        format!(
-            r#""change_ms_all":[{}]"#,
-            all.iter()
-                .map(|ms| format!("{ms:.4}"))
-                .collect::<Vec<_>>()
-                .join(",")
-        ),
-        format!(r#""idle_mib":{}"#, or_null(idle_mib)),
-        format!(r#""peak_mib":{}"#, or_null(mib("VmHWM"))),
-        format!(r#""check_load":{}"#, checks.load.to_json(job.has_special())),
-        format!(
-            r#""check_changes":{}"#,
-            checks.changes.to_json(job.has_special())
-        ),
-    ];
-    format!("{{{}}}", fields.join(","))
-}
-
-/// The least value that at least `share` of the values do not exceed; null if there is none.
-fn rank(values: &[f64], share: f64) -> String {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let place = (share * sorted.len() as f64).ceil() as usize;
-    sorted
-        .get(place.saturating_sub(1))
-        .map_or("null".to_owned(), |ms| format!("{ms:.4}"))
-}
-
-/// A number with one digit after the point, or null.
-fn or_null(number: Option<f64>) -> String {
-    number.map_or("null".to_owned(), |number| format!("{number:.1}"))
-}
-
-/// Memory of this process as Linux counts it: `VmRSS` is resident now, `VmHWM` the most that ever was.
-fn mib(counter: &str) -> Option<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix(counter)?.strip_prefix(':'))?;
-    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib / 1024.0)
 }

@@ -16,8 +16,10 @@ use timely::dataflow::operators::vec::Filter;
 use timely::order::Product;
 
 use crate::arguments::{Job, Kind};
-use crate::checks::{Checks, Facts, watch};
-use crate::inputs::{self, Feed, Line, Numbers, Order, Pair, Table};
+use crate::checks::{Checks, Facts};
+use crate::drawn::{self, Line, Order, Pair};
+use crate::inputs::{Feed, Numbers, Table};
+use crate::watching::watch;
 
 type Changing<'scope, D> = VecCollection<'scope, u64, D, isize>;
 
@@ -34,23 +36,23 @@ impl Rows {
         let count = job.loaded + job.epochs * job.step;
         match job.kind {
             Kind::CountPlain | Kind::CountTotal => {
-                Rows::Keys(Arc::new(inputs::keys(job.limit, count)))
+                Rows::Keys(Arc::new(drawn::keys(job.limit, count)))
             }
-            Kind::Sum | Kind::Top => Rows::Pairs(Arc::new(inputs::keyed_values(job.limit, count))),
+            Kind::Sum | Kind::Top => Rows::Pairs(Arc::new(drawn::keyed_values(job.limit, count))),
             Kind::Join => Rows::TwoTables(
-                Arc::new(inputs::numbered_keys(job.limit, count, 1)),
-                Arc::new(inputs::numbered_keys(job.limit, count, 2)),
+                Arc::new(drawn::numbered_keys(job.limit, count, 1)),
+                Arc::new(drawn::numbered_keys(job.limit, count, 2)),
             ),
             Kind::Q3 => {
-                let orders = inputs::orders(job.limit, count);
-                let lines = inputs::lines(&orders);
+                let orders = drawn::orders(job.limit, count);
+                let lines = drawn::lines(&orders);
                 Rows::Orders(
-                    Arc::new(inputs::customers(job.limit)),
+                    Arc::new(drawn::customers(job.limit)),
                     Arc::new(orders),
                     Arc::new(lines),
                 )
             }
-            _ => Rows::Pairs(Arc::new(inputs::edges(job.limit, count))),
+            _ => Rows::Pairs(Arc::new(drawn::edges(job.limit, count))),
         }
     }
 }
@@ -105,7 +107,7 @@ pub fn build(scope: Scope<'_, u64>, job: &Job, rows: &Rows, checks: &Rc<RefCell<
             let (customers_input, customers_in) = scope.new_collection();
             let (orders_input, orders_in) = scope.new_collection();
             let (lines_input, lines_in) = scope.new_collection();
-            let each = inputs::LINES_OF_ORDER;
+            let each = drawn::LINES_OF_ORDER;
             let feeds = vec![
                 Table::boxed(customers, customers.len(), 0, customers_input),
                 Table::boxed(orders, job.loaded, job.step, orders_input),
@@ -265,12 +267,12 @@ fn q3(
         .filter(|&(_, segment)| segment == 0)
         .map(|(customer, _)| customer);
     let booked = orders
-        .filter(|&(_, _, day, _)| day < inputs::BOOKED_DAY)
+        .filter(|&(_, _, day, _)| day < drawn::BOOKED_DAY)
         .map(|(order, customer, day, priority)| (customer, (order, day, priority)))
         .semijoin(chosen)
         .map(|(_, (order, day, priority))| (order, (day, priority)));
     let open = lines
-        .filter(|&(_, shipped, _)| shipped > inputs::BOOKED_DAY)
+        .filter(|&(_, shipped, _)| shipped > drawn::BOOKED_DAY)
         .map(|(order, _, revenue)| (order, revenue));
     let totals = booked
         .join_map(open, |&order, &(day, priority), &revenue| {
