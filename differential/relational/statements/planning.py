@@ -14,6 +14,7 @@ from ...columns.schema import Column, Schema
 from ...errors import SqlError
 from ...expressions.expression import col
 from ..reading.texts import SqlText, children_of
+from ..reading.written_rows import WrittenRows
 from .altering import altered_table, read_columns
 from .catalogue import Catalogue, CatalogueEntry, note_of
 from .parameters import bind, written_out
@@ -37,7 +38,15 @@ from .steps import (
     Subscribe,
     UpdateRows,
 )
-from .tables import assigned, constant_rows, declaration_of, declared_columns, defaults_of, listed_columns
+from .tables import (
+    assigned,
+    constant_rows,
+    declaration_of,
+    declared_columns,
+    defaults_of,
+    listed_columns,
+    plain_rows,
+)
 
 __all__ = ["planned", "query_of_view"]
 
@@ -115,6 +124,10 @@ class _ScriptReader:
         if piece.verb == "SUBSCRIBE":
             behind = piece.behind(2 if piece.words[1:2] == ("TO",) else 1)
             return Subscribe(piece, self._query_or_name(behind))
+        if piece.rows is not None:
+            plain = self._plain_insert(piece, piece.rows)
+            if plain is not None:
+                return plain
         tree = self._tree(piece)
         if isinstance(tree, exp.Create):
             return self._create(piece, tree, is_last=is_last)
@@ -396,6 +409,15 @@ class _ScriptReader:
             raise text.error(table, f"{matches[0].title} takes no rows: it is no table")
         return matches[0]
 
+    def _plain_insert(self, piece: Piece, rows: WrittenRows) -> AddRows | None:
+        """Return an INSERT of plain constants; None if its tree has to be read, or says what is wrong."""
+        matches = self._catalogue.named(rows.table)
+        if len(matches) != 1 or matches[0].kind != "table":
+            return None
+        table = matches[0]
+        values = plain_rows(piece.text, rows, table.schema, defaults_of(table.statement, table.dialect))
+        return None if values is None else AddRows(piece, table, values)
+
     def _insert(self, piece: Piece, tree: exp.Insert) -> ScriptStep:
         text = piece.text
         text.parts_of(tree, "this", "expression")
@@ -406,9 +428,7 @@ class _ScriptReader:
         defaults = defaults_of(table.statement, table.dialect)
         listed = listed_columns(text, tree.this, table.schema, defaults)
         if isinstance(body, exp.Values):
-            rows = constant_rows(text, body, listed, table.schema, defaults)
-            if rows is not None:
-                return AddRows(piece, table, rows)
+            return AddRows(piece, table, constant_rows(text, body, listed, table.schema, defaults))
         query = read_relation(text, body, self._catalogue, by_place=True)
         columns = [table.schema[each] for each in listed]
         relation = assigned(text, body, query.relation, query.names, columns)

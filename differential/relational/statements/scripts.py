@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -13,6 +15,7 @@ from sqlglot.tokens import Tokenizer
 
 from ...errors import SqlError
 from ..reading.texts import SqlText
+from ..reading.written_rows import WrittenRows, written_rows_at
 
 __all__ = ["Piece", "pieces_of", "tokens_of"]
 
@@ -31,6 +34,9 @@ _INSTEAD: Final = {
     "START": "statements of one script between two queries count in one epoch",
     "COMMIT": "each statement counts as it is",
 }
+_BEFORE_ROWS: Final = re.compile(r";(?=\s*INSERT\s+INTO\s)", re.IGNORECASE)
+_TRIES_MAX: Final = 5
+"""So many semicolons before INSERT may stand in texts or comments; then tokens are made of the rest."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,7 @@ class Piece:
     words: tuple[str, ...]
     tokens: tuple[str, ...]
     starts: tuple[int, ...]
+    rows: WrittenRows | None = None
 
     @property
     def verb(self) -> str:
@@ -79,21 +86,55 @@ def pieces_of(text: str, dialect: str, name: str) -> list[Piece]:
     there is not.
     """
     whole = SqlText(text, dialect, name)
+    pieces: list[Piece] = []
+    for start, stop, rows in _parts(text, dialect):
+        if rows is not None:
+            pieces.append(_piece_of_rows(whole, rows))
+            continue
+        try:
+            tokens = tokens_of(text[start:stop], dialect)
+        except (SqlglotError, ValueError, RecursionError) as error:
+            raise whole.error_of_tokens(error) from None
+        statement: list[Token] = []
+        for token in tokens:
+            if token.token_type != TokenType.SEMICOLON:
+                statement.append(token)
+            elif statement:
+                pieces.append(_piece(whole, statement, start))
+                statement = []
+        if statement:
+            pieces.append(_piece(whole, statement, start))
+    return pieces
+
+
+def _parts(text: str, dialect: str) -> Iterator[tuple[int, int, WrittenRows | None]]:
+    """Yield statements that have plain rows, which need no tokens, and what is between them: where each
+    begins and ends.
+    """
+    start = at = failed = 0
+    while failed < _TRIES_MAX:
+        rows = written_rows_at(text, at, dialect)
+        if rows is not None and start < at and not _ends_at(text[start:at], dialect):
+            rows, failed = None, failed + 1  # the semicolon before it stands in a text or a comment
+        if rows is not None:
+            if start < at:
+                yield start, at, None
+            yield at, rows.stop, rows
+            start = at = rows.stop
+        semicolon = _BEFORE_ROWS.search(text, at)
+        if semicolon is None:
+            break
+        at = semicolon.end()
+    yield start, len(text), None
+
+
+def _ends_at(text: str, dialect: str) -> bool:
+    """Return True if the semicolon at the end of a text ends a statement, and is no part of another word."""
     try:
         tokens = tokens_of(text, dialect)
-    except (SqlglotError, ValueError, RecursionError) as error:
-        raise whole.error_of_tokens(error) from None
-    pieces: list[Piece] = []
-    statement: list[Token] = []
-    for token in tokens:
-        if token.token_type != TokenType.SEMICOLON:
-            statement.append(token)
-        elif statement:
-            pieces.append(_piece(whole, statement))
-            statement = []
-    if statement:
-        pieces.append(_piece(whole, statement))
-    return pieces
+    except (SqlglotError, ValueError, RecursionError):
+        return False
+    return bool(tokens) and tokens[-1].token_type == TokenType.SEMICOLON and tokens[-1].end == len(text) - 1
 
 
 def tokens_of(text: str, dialect: str) -> list[Token]:
@@ -109,11 +150,16 @@ def _tokenizer(dialect: str) -> type[Tokenizer]:
     return type("PlainTokenizer", (Dialect.get_or_raise(dialect).tokenizer_class,), {"COMMANDS": set()})
 
 
-def _piece(whole: SqlText, tokens: list[Token]) -> Piece:
+def _piece_of_rows(whole: SqlText, rows: WrittenRows) -> Piece:
+    words = ("INSERT", "INTO", rows.table)
+    return Piece(whole.part(rows.start, rows.stop), words, words, (0, 0, 0), rows.moved(-rows.start))
+
+
+def _piece(whole: SqlText, tokens: list[Token], begins: int) -> Piece:
     start = tokens[0].start
     quoted = (TokenType.IDENTIFIER, TokenType.STRING)
     piece = Piece(
-        whole.part(start, tokens[-1].end + 1),
+        whole.part(begins + start, begins + tokens[-1].end + 1),
         tuple("" if token.token_type in quoted else token.text.upper() for token in tokens),
         tuple(token.text for token in tokens),
         tuple(token.start - start for token in tokens),

@@ -7,6 +7,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
@@ -15,9 +16,12 @@ from timely.building.dataflow import Dataflow
 from ...collections.sources import input as input_of
 from ...columns.client_tables import client_table
 from ...columns.column_types import ColumnType
+from ...columns.rows import Row, decode_rows
 from ...columns.schema import Column, Schema
-from ...errors import ExpressionError, SchemaError
-from ...expressions.expression import LiteralValue
+from ...columns.symbols.table import SymbolTable
+from ...errors import ExpressionError, RowError, SchemaError
+from ...expressions.expression import Expr, LiteralValue
+from ...linear.chain import LinearChain
 from ..algebra.attributes import AttributeNames
 from ..algebra.relations import ProjectionOf, Relation
 from ..reading.expressions.scopes import NameScope, same_name, value_of
@@ -26,8 +30,17 @@ from ..reading.expressions.stages import Stage
 from ..reading.expressions.types import column_type
 from ..reading.expressions.values import Value, as_type
 from ..reading.texts import SqlText, children_of
+from ..reading.written_rows import WrittenRows, columns_of
 
-__all__ = ["assigned", "constant_rows", "declaration_of", "declared_columns", "defaults_of", "listed_columns"]
+__all__ = [
+    "assigned",
+    "constant_rows",
+    "declaration_of",
+    "declared_columns",
+    "defaults_of",
+    "listed_columns",
+    "plain_rows",
+]
 
 
 def declared_columns(text: SqlText, schema: exp.Expression) -> tuple[Schema, tuple[str, ...]]:
@@ -97,6 +110,9 @@ def declared_columns(text: SqlText, schema: exp.Expression) -> tuple[Schema, tup
 _FLOAT_DIGITS: Final = 15
 """Digits of a decimal for which a float of it is the same, whoever makes it."""
 
+_COMPUTED_AT_ONCE: Final = 200
+"""So many values are computed as columns of one row."""
+
 _WRITTEN: Final = {
     "int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "string": "TEXT", "bytes": "VARBINARY",
     "timestamp": "TIMESTAMPTZ", "date": "DATE", "any": "ARRAY<BIGINT>",
@@ -134,9 +150,8 @@ def _default(text: SqlText, node: exp.Expression, name: str, type_: ColumnType) 
     """Return the constant of DEFAULT; raises SqlError for one that is none, or does not fit."""
     expressions = SpecialReader(text, AttributeNames(), _no_subquery(text)).expressions
     value = expressions.read(node, Stage("DEFAULT", NameScope()))
-    _check_range(text, node, value, name, type_)
-    constant = _plain(value, _typed(text, node, value, name, type_), type_)
-    if constant is None:
+    constant = _stored(text, node, value, name, type_)
+    if not isinstance(constant, LiteralValue):
         raise text.error(node, f"DEFAULT of the column {name} is a constant that needs no cast")
     return constant.value
 
@@ -173,35 +188,95 @@ def constant_rows(
     listed: Sequence[str],
     schema: Schema,
     defaults: Mapping[str, object],
-) -> pa.Table | None:
-    """Return the rows of VALUES as a table of all columns; None if some value has to be computed. Raises
-    SqlError for values that do not fit.
+) -> pa.Table:
+    """Return the rows of VALUES as a table of all columns. Raises SqlError for values that do not fit, or
+    cannot be computed.
     """
     text.parts_of(node, "expressions")
-    names = AttributeNames()
-    expressions = SpecialReader(text, names, _no_subquery(text)).expressions
-    rows: list[tuple[object, ...]] = []
+    expressions = SpecialReader(text, AttributeNames(), _no_subquery(text)).expressions
+    stage = Stage("VALUES", NameScope())
+    rows: list[dict[str, object]] = []
+    computed: list[tuple[dict[str, object], str, exp.Expression, Expr]] = []
     for each in children_of(node, "expressions"):
         parts = children_of(each, "expressions") if isinstance(each, exp.Tuple) else [each]
         if len(parts) != len(listed):
             raise text.error(each, f"this row has {len(parts)} values, and {len(listed)} would fit")
         row = {name: defaults.get(name) for name in schema.names}
+        rows.append(row)
         for part, name in zip(parts, listed, strict=True):
-            stage = Stage("VALUES", NameScope())
             value = expressions.read(part, stage)
-            typed = _typed(text, part, value, name, schema[name].type)
-            constant = _plain(value, typed, schema[name].type)
-            _check_range(text, part, value, name, schema[name].type)
-            if constant is None:
-                return None
-            row[name] = constant.value
-            if constant.value is None and not schema[name].type.nullable:
+            typed = _stored(text, part, value, name, schema[name].type)
+            if not isinstance(typed, LiteralValue):
+                computed.append((row, name, part, typed))
+                continue
+            row[name] = typed.value
+            if typed.value is None and not schema[name].type.nullable:
                 raise text.error(part, f"the column {name} is NOT NULL")
-        rows.append(tuple(row.values()))
+    answers = _computed(text, [(part, name, value) for _, name, part, value in computed])
+    for (row, name, part, _), answer in zip(computed, answers, strict=True):
+        row[name] = answer
+        if answer is None and not schema[name].type.nullable:
+            raise text.error(part, f"the column {name} is NOT NULL")
     try:
-        return client_table(rows, schema.to_arrow(), "INSERT")
+        return client_table([tuple(row.values()) for row in rows], schema.to_arrow(), "INSERT")
     except SchemaError as error:
         raise text.error(node, str(error).partition("\n")[0]) from None
+
+
+def _computed(text: SqlText, values: Sequence[tuple[exp.Expression, str, Expr]]) -> list[object]:
+    """Return what expressions without columns are; raises SqlError for one that has no value."""
+    answers: list[object] = []
+    for first in range(0, len(values), _COMPUTED_AT_ONCE):
+        part = values[first : first + _COMPUTED_AT_ONCE]
+        try:
+            answers += _computed_row([value for _, _, value in part])
+        except RowError:  # of one of them
+            for node, name, value in part:
+                try:
+                    answers += _computed_row([value])
+                except RowError as error:
+                    why = error.failing.why(np.zeros(1, np.int64))[0] if error.failing else str(error)
+                    raise text.error(node, f"the column {name}: {text.written(node)} {why}") from None
+    return answers
+
+
+def _computed_row(values: Sequence[Expr]) -> Row:
+    symbols = SymbolTable()
+    chain = LinearChain.over("one: int").select({f"c{place}": each for place, each in enumerate(values)})
+    words = chain.compile(symbols)(np.array([[1], [0], [1]], np.int64))
+    assert words is not None, "one row becomes one row"
+    return decode_rows(chain.schema_out, words, symbols)[0]
+
+
+def plain_rows(
+    text: SqlText, rows: WrittenRows, schema: Schema, defaults: Mapping[str, object]
+) -> pa.Table | None:
+    """Return the rows of a statement that are plain constants as a table of all columns; None if they need a
+    tree to be read, or are wrong.
+    """
+    listed = [
+        name for label in rows.columns or schema.names for name in schema.names if same_name(name, label)
+    ]
+    if len(listed) != len(rows.columns or schema.names) or len(set(listed)) != len(listed):
+        return None
+    if any(
+        not each.type.nullable and defaults.get(each.name) is None
+        for each in schema
+        if each.name not in listed
+    ):
+        return None
+    values = columns_of(text.text, rows, [schema[name].type for name in listed])
+    if values is None:
+        return None
+    columns = dict(zip(listed, values, strict=True))
+    others = {each: [defaults.get(each)] * len(values[0]) for each in schema.names if each not in columns}
+    every = columns | others
+    try:
+        return client_table(
+            list(zip(*(every[name] for name in schema.names), strict=True)), schema.to_arrow(), "INSERT"
+        )
+    except SchemaError:
+        return None
 
 
 def _no_subquery(text: SqlText):  # type: ignore[no-untyped-def]
@@ -211,17 +286,29 @@ def _no_subquery(text: SqlText):  # type: ignore[no-untyped-def]
     return refuse
 
 
-def _plain(value: Value, typed: Value, type_: ColumnType) -> LiteralValue | None:
-    """Return a value as a constant; None if it has to be computed."""
-    if isinstance(typed.expr, LiteralValue):
-        return typed.expr
-    exact = {("int", "float"), ("int", "decimal"), ("decimal", "decimal")}
-    if isinstance(value.expr, LiteralValue) and (value.type.kind, type_.kind) in exact:
-        return value.expr if value.type.scale <= type_.scale or type_.kind == "float" else None
-    if isinstance(value.expr, LiteralValue) and isinstance(value.expr.value, Decimal):
-        if type_.kind == "float" and value.type.precision <= _FLOAT_DIGITS:
-            return LiteralValue(float(value.expr.value), type_.not_null())
-    return None
+def _stored(text: SqlText, node: exp.Expression, value: Value, name: str, type_: ColumnType) -> Expr:
+    """Return a value as one of a column: a constant, if it needs no computing. Raises SqlError for a value
+    that no column of this type has.
+    """
+    _check_range(text, node, value, name, type_)
+    return (_plain(value, type_) or _typed(text, node, value, name, type_)).expr
+
+
+def _plain(value: Value, type_: ColumnType) -> Value | None:
+    """Return a constant that is a value of a column as it is written; None if it needs a cast."""
+    constant = value.expr
+    if not isinstance(constant, LiteralValue) or value.is_untyped:
+        return None
+    kinds = (value.type.kind, type_.kind)
+    if kinds in (("int", "float"), ("int", "decimal")):
+        return value
+    if kinds == ("decimal", "decimal"):
+        return value if value.type.scale <= type_.scale else None
+    if kinds == ("decimal", "float") and isinstance(constant.value, Decimal):
+        if value.type.precision <= _FLOAT_DIGITS:
+            return Value(LiteralValue(float(constant.value), type_.not_null()), type_.not_null())
+        return None
+    return value if value.type.kind == type_.kind else None
 
 
 def _check_range(text: SqlText, node: exp.Expression, value: Value, name: str, type_: ColumnType) -> None:
