@@ -48,10 +48,10 @@ WRONG_TEXTS = {
     "insert into t": "1:13: write INSERT INTO t VALUES (…), or a query",
     "insert into t values": "1:15:",
     "insert into t values (1": "1:23:",
-    "insert into t (a, a) values (1, 2)": "1:19: the column a is named twice",
-    "insert into t values (1, 'x', 3)": "1:23: this row has 3 values, and 2 would fit",
+    "insert into t (a, a) values (1, 2)": "1:19: INSERT INTO t: the column a is named twice",
+    "insert into t values (1, 'x', 3)": "1:23: INSERT INTO t: this row has 3 values, and 2 would fit",
     "insert into t values (1, 'x') returning a": "1:41: INSERT INTO t VALUES (1, 'x') RETURNING a:",
-    "insert into t select 1": "1:22: the query has 1 columns, 2 would fit",
+    "insert into t select 1": "1:22: INSERT INTO t: the query has 1 columns, 2 would fit",
     "insert into t select nope from u": "1:22: there is no column nope; there are: a, c",
     "insert overwrite t values (1, 'x')": "1:18: INSERT OVERWRITE TABLE t VALUES (1, 'x'):",
     "insert into t values (1, 'x') on conflict do nothing": "1:13: INSERT INTO t VALUES (1, 'x') ON",
@@ -66,7 +66,9 @@ WRONG_TEXTS = {
     "create index i on t (a)": (
         "1:1: CREATE INDEX is not supported: there are CREATE TABLE and CREATE VIEW. Views keep the indexes"
     ),
-    "insert into t values (9223372036854775808, 'x')": "1:23: the column a: 9223372036854775808 is no int,",
+    "insert into t values (9223372036854775808, 'x')": (
+        "1:23: INSERT INTO t: the column a: 9223372036854775808 is no int, which has 64 bits"
+    ),
     "insert into t values (a, 'x')": "1:23: there is no column a; there are: none",
     "insert into t default values": "1:13: INSERT INTO t DEFAULT VALUES: default of Insert",
     "delete t": "1:8: DELETE t: tables of Delete is not supported",
@@ -82,7 +84,7 @@ WRONG_TEXTS = {
     "update t set a = ": "1:16:",
     "update t set a = 1, a = 2": "1:21: a is set twice",
     "update t set a = null where nope": "1:29: there is no column nope; there are: a, b",
-    "update t set b = 7": "1:8: the column b is string, and the value is int",
+    "update t set b = 7": "1:8: UPDATE t: the column b is string, and the value is int",
     "update nowhere set a = 1": "1:8: there is no table nowhere; there are: t, u, k",
     "update v set a = 1": "1:8: the view v takes no rows: it is no table",
     "update t set a = sum(a)": "1:8: the column a is neither in GROUP BY nor in an",

@@ -426,12 +426,13 @@ class _ScriptReader:
         if not isinstance(body, exp.Expression):
             raise text.error(tree.this, f"write INSERT INTO {table.name} VALUES (…), or a query")
         defaults = defaults_of(table.statement, table.dialect)
-        listed = listed_columns(text, tree.this, table.schema, defaults)
+        title = f"INSERT INTO {table.name}"
+        listed = listed_columns(text, tree.this, table.schema, defaults, title)
         if isinstance(body, exp.Values):
-            return AddRows(piece, table, constant_rows(text, body, listed, table.schema, defaults))
+            return AddRows(piece, table, constant_rows(text, body, listed, table.schema, defaults, title))
         query = read_relation(text, body, self._catalogue, by_place=True)
         columns = [table.schema[each] for each in listed]
-        relation = assigned(text, body, query.relation, query.names, columns)
+        relation = assigned(text, body, query.relation, query.names, columns, title)
         named = tuple((name, col[each]) for name, each in zip(listed, relation.names, strict=True))
         return InsertQuery(piece, table, replace(query, relation=relation, columns=named), defaults)
 
@@ -477,7 +478,8 @@ class _ScriptReader:
             raise text.error(tree.this, f"write UPDATE {table.name} SET column = value")
         query = self._selected(text, tree.this, tree, values)
         target = [table.schema[each] for each in columns]
-        relation = assigned(text, tree, query.relation, query.names, target, len(table.schema.names))
+        title, first = f"UPDATE {table.name}", len(table.schema.names)
+        relation = assigned(text, tree, query.relation, query.names, target, title, first)
         labels = [*table.schema.names, *(f"(new {each})" for each in columns)]
         named = tuple((label, col[name]) for label, name in zip(labels, relation.names, strict=True))
         return UpdateRows(piece, table, replace(query, relation=relation, columns=named), tuple(columns))

@@ -173,7 +173,8 @@ class _Session:
             self._create_table(step)
             return SqlResult(f"CREATE TABLE {step.name}")
         if isinstance(step, CreateTableOf):
-            answer, _ = self._reads.answer(step.rows.query)  # first: a row of it may fail
+            title = f"CREATE TABLE {step.table.name}"
+            answer = self._writing.answer(step, step.rows.query, title)  # first: a row of it may fail
             self._create_table(step.table)
             inserted = self._writing.insert_rows(step.rows, answer)
             return SqlResult(f"CREATE TABLE {step.table.name}, {inserted.status}")

@@ -150,7 +150,7 @@ def _default(text: SqlText, node: exp.Expression, name: str, type_: ColumnType) 
     """Return the constant of DEFAULT; raises SqlError for one that is none, or does not fit."""
     expressions = SpecialReader(text, AttributeNames(), _no_subquery(text)).expressions
     value = expressions.read(node, Stage("DEFAULT", NameScope()))
-    constant = _stored(text, node, value, name, type_)
+    constant = _stored(text, node, value, f"the column {name}", type_)
     if not isinstance(constant, LiteralValue):
         raise text.error(node, f"DEFAULT of the column {name} is a constant that needs no cast")
     return constant.value
@@ -161,9 +161,9 @@ def _key_name(part: exp.Expression) -> str:
 
 
 def listed_columns(
-    text: SqlText, target: exp.Expression, schema: Schema, defaults: Mapping[str, object]
+    text: SqlText, target: exp.Expression, schema: Schema, defaults: Mapping[str, object], title: str
 ) -> list[str]:
-    """Return the columns that INSERT names, or all; raises SqlError."""
+    """Return the columns that INSERT names, or all; raises SqlError, which names the statement by `title`."""
     if not isinstance(target, exp.Schema):
         return list(schema.names)
     text.parts_of(target, "this", "expressions")
@@ -171,14 +171,16 @@ def listed_columns(
     for each in children_of(target, "expressions"):
         match = [name for name in schema.names if same_name(name, each.name)]
         if not match:
-            raise text.error(each, f"there is no column {each.name}; there are {', '.join(schema.names)}")
+            raise text.error(
+                each, f"{title}: there is no column {each.name}; there are {', '.join(schema.names)}"
+            )
         if match[0] in listed:
-            raise text.error(each, f"the column {each.name} is named twice")
+            raise text.error(each, f"{title}: the column {each.name} is named twice")
         listed += match
     for column in schema:
         has_value = column.name in listed or defaults.get(column.name) is not None
         if not has_value and not column.type.nullable:
-            raise text.error(target, f"the column {column.name} is NOT NULL, and has no value")
+            raise text.error(target, f"{title}: the column {column.name} is NOT NULL, and has no value")
     return listed
 
 
@@ -188,9 +190,10 @@ def constant_rows(
     listed: Sequence[str],
     schema: Schema,
     defaults: Mapping[str, object],
+    title: str,
 ) -> pa.Table:
-    """Return the rows of VALUES as a table of all columns. Raises SqlError for values that do not fit, or
-    cannot be computed.
+    """Return the rows of VALUES as a table of all columns. Raises SqlError, which names the statement by
+    `title`, for values that do not fit, or cannot be computed.
     """
     text.parts_of(node, "expressions")
     expressions = SpecialReader(text, AttributeNames(), _no_subquery(text)).expressions
@@ -200,43 +203,47 @@ def constant_rows(
     for each in children_of(node, "expressions"):
         parts = children_of(each, "expressions") if isinstance(each, exp.Tuple) else [each]
         if len(parts) != len(listed):
-            raise text.error(each, f"this row has {len(parts)} values, and {len(listed)} would fit")
+            raise text.error(each, f"{title}: this row has {len(parts)} values, and {len(listed)} would fit")
         row = {name: defaults.get(name) for name in schema.names}
         rows.append(row)
         for part, name in zip(parts, listed, strict=True):
             value = expressions.read(part, stage)
-            typed = _stored(text, part, value, name, schema[name].type)
+            typed = _stored(text, part, value, f"{title}: the column {name}", schema[name].type)
             if not isinstance(typed, LiteralValue):
                 computed.append((row, name, part, typed))
                 continue
             row[name] = typed.value
             if typed.value is None and not schema[name].type.nullable:
-                raise text.error(part, f"the column {name} is NOT NULL")
-    answers = _computed(text, [(part, name, value) for _, name, part, value in computed])
+                raise text.error(part, f"{title}: the column {name} is NOT NULL")
+    answers = _computed(
+        text, [(part, f"{title}: the column {name}", value) for _, name, part, value in computed]
+    )
     for (row, name, part, _), answer in zip(computed, answers, strict=True):
         row[name] = answer
         if answer is None and not schema[name].type.nullable:
-            raise text.error(part, f"the column {name} is NOT NULL")
+            raise text.error(part, f"{title}: the column {name} is NOT NULL")
     try:
         return client_table([tuple(row.values()) for row in rows], schema.to_arrow(), "INSERT")
     except SchemaError as error:
-        raise text.error(node, str(error).partition("\n")[0]) from None
+        raise text.error(node, f"{title}: {str(error).partition(chr(10))[0]}") from None
 
 
 def _computed(text: SqlText, values: Sequence[tuple[exp.Expression, str, Expr]]) -> list[object]:
-    """Return what expressions without columns are; raises SqlError for one that has no value."""
+    """Return what expressions without columns are, each with what it is for; raises SqlError for one that has
+    no value.
+    """
     answers: list[object] = []
     for first in range(0, len(values), _COMPUTED_AT_ONCE):
         part = values[first : first + _COMPUTED_AT_ONCE]
         try:
             answers += _computed_row([value for _, _, value in part])
         except RowError:  # of one of them
-            for node, name, value in part:
+            for node, what, value in part:
                 try:
                     answers += _computed_row([value])
                 except RowError as error:
                     why = error.failing.why(np.zeros(1, np.int64))[0] if error.failing else str(error)
-                    raise text.error(node, f"the column {name}: {text.written(node)} {why}") from None
+                    raise text.error(node, f"{what}: {text.written(node)} {why}") from None
     return answers
 
 
@@ -286,12 +293,12 @@ def _no_subquery(text: SqlText):  # type: ignore[no-untyped-def]
     return refuse
 
 
-def _stored(text: SqlText, node: exp.Expression, value: Value, name: str, type_: ColumnType) -> Expr:
+def _stored(text: SqlText, node: exp.Expression, value: Value, what: str, type_: ColumnType) -> Expr:
     """Return a value as one of a column: a constant, if it needs no computing. Raises SqlError for a value
     that no column of this type has.
     """
-    _check_range(text, node, value, name, type_)
-    return (_plain(value, type_) or _typed(text, node, value, name, type_)).expr
+    _check_range(text, node, value, what, type_)
+    return (_plain(value, type_) or _typed(text, node, value, what, type_)).expr
 
 
 def _plain(value: Value, type_: ColumnType) -> Value | None:
@@ -311,25 +318,23 @@ def _plain(value: Value, type_: ColumnType) -> Value | None:
     return value if value.type.kind == type_.kind else None
 
 
-def _check_range(text: SqlText, node: exp.Expression, value: Value, name: str, type_: ColumnType) -> None:
+def _check_range(text: SqlText, node: exp.Expression, value: Value, what: str, type_: ColumnType) -> None:
     """Raise SqlError for a constant that is out of the range of whole numbers."""
     number = value.expr.value if isinstance(value.expr, LiteralValue) else None
     if type_.kind == "int" and isinstance(number, Decimal) and not -(1 << 63) <= number < 1 << 63:
-        raise text.error(node, f"the column {name}: {number} is no int, which has 64 bits")
+        raise text.error(node, f"{what}: {number} is no int, which has 64 bits")
 
 
-def _typed(text: SqlText, node: exp.Expression, value: Value, name: str, type_: ColumnType) -> Value:
+def _typed(text: SqlText, node: exp.Expression, value: Value, what: str, type_: ColumnType) -> Value:
     """Return a value as one of a column; raises SqlError for one that can be none."""
     kinds = {value.type.kind, type_.kind}
     if not value.is_untyped and value.text is None and value.type.kind != type_.kind:
         if not kinds <= {"int", "float", "decimal"} and kinds != {"date", "timestamp"} and "any" not in kinds:
-            raise text.error(
-                node, f"the column {name} is {type_.not_null()}, and the value is {value.type.not_null()}"
-            )
+            raise text.error(node, f"{what} is {type_.not_null()}, and the value is {value.type.not_null()}")
     try:
         return as_type(value, type_)
     except ExpressionError as error:
-        raise text.error(node, f"the column {name}: {str(error).partition(chr(10))[0]}") from None
+        raise text.error(node, f"{what}: {str(error).partition(chr(10))[0]}") from None
 
 
 def assigned(
@@ -338,14 +343,17 @@ def assigned(
     relation: Relation,
     names: AttributeNames,
     target: Sequence[Column],
+    title: str,
     first: int = 0,
 ) -> Relation:
     """Return the columns of a relation, behind the first `kept`, as values of the columns `target`."""
     attributes = relation.attributes
     if len(attributes) - first != len(target):
-        raise text.error(node, f"the query has {len(attributes) - first} columns, {len(target)} would fit")
+        raise text.error(
+            node, f"{title}: the query has {len(attributes) - first} columns, {len(target)} would fit"
+        )
     outputs = [(each, value_of(each).expr) for each in attributes[:first]]
     for attribute, column in zip(attributes[first:], target, strict=True):
-        value = _typed(text, node, value_of(attribute), column.name, column.type)
+        value = _typed(text, node, value_of(attribute), f"{title}: the column {column.name}", column.type)
         outputs.append((names.attribute(attribute.label, value.type), value.expr))
     return ProjectionOf(relation, tuple(outputs), site=relation.site)

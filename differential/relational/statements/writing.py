@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 import pyarrow as pa
 
 from timely.client.session import Flow
 from timely.client.statements.results import SqlResult
+from timely.counted import counted
 from timely.errors import MisuseError
 
 from ...columns.client_tables import client_table
+from ...errors import SqlError
+from ...linear.failures.failing import sites_in
 from ...operators.table_io import DIFF
+from ..algebra.relations import ProjectionOf
 from .catalogue import CatalogueEntry
+from .queries import ReadQuery
 from .reads import StatementReads
 from .steps import AddRows, DeleteRows, InsertQuery, ScriptStep, UpdateRows
 
 __all__ = ["Writing"]
+
+_FAILURE: Final = re.compile(r"output 'answer' has no answer at epoch [\d ,]+(?:since epoch \d+)?: (.*)")
+_PLACE: Final = re.compile(r" \(([^()]*:\d+:\d+)\)")
+"""Where an expression is written, in the error of a row that it fails on."""
 
 
 class Writing:
@@ -41,8 +53,7 @@ class Writing:
 
     def insert(self, step: InsertQuery) -> SqlResult:
         """Add the answer of a query to a table."""
-        answer, _ = self._reads.answer(step.query)
-        return self.insert_rows(step, answer)
+        return self.insert_rows(step, self.answer(step, step.query, f"INSERT INTO {step.table.name}"))
 
     def insert_rows(self, step: InsertQuery, answer: pa.Table) -> SqlResult:
         """Add an answer to a table; columns that it has not get their defaults, or null."""
@@ -52,12 +63,12 @@ class Writing:
             else pa.array([step.defaults.get(name)] * answer.num_rows)
             for name in step.table.schema.names
         }
-        self._add(step.table, self._conformed(step, step.table, rows))
+        self._add(step.table, self._conformed(step, f"INSERT INTO {step.table.name}", rows))
         return SqlResult(f"INSERT {answer.num_rows:,}")
 
     def delete(self, step: DeleteRows) -> SqlResult:
         """Remove the rows that a query finds now."""
-        answer, _ = self._reads.answer(step.query)
+        answer = self.answer(step, step.query, f"DELETE FROM {step.table.name}")
         if answer.num_rows:
             flow = self._open(step.table)
             into = flow.input(step.table.name)
@@ -69,13 +80,14 @@ class Writing:
 
     def update(self, step: UpdateRows) -> SqlResult:
         """Give the rows that a query finds now other values."""
-        answer, _ = self._reads.answer(step.query)
+        title = f"UPDATE {step.table.name}"
+        answer = self.answer(step, step.query, title)
         if not answer.num_rows:
             return SqlResult("UPDATE 0")
         names = step.table.schema.names
         after = self._conformed(
             step,
-            step.table,
+            title,
             {name: answer.column(f"(new {name})" if name in step.columns else name) for name in names},
         )
         flow = self._open(step.table)
@@ -83,7 +95,7 @@ class Writing:
         if step.table.keys:
             into.upsert(after)
         else:  # in one call, so that no other client's seal comes between
-            before = self._conformed(step, step.table, {name: answer.column(name) for name in names})
+            before = self._conformed(step, title, {name: answer.column(name) for name in names})
             both = [
                 rows.append_column(DIFF, pa.array([diff] * rows.num_rows, pa.int64()))
                 for rows, diff in ((before, -1), (after, 1))
@@ -104,9 +116,50 @@ class Writing:
             else:
                 into.insert(rows)
 
-    def _conformed(self, step: ScriptStep, table: CatalogueEntry, columns: dict[str, object]) -> pa.Table:
-        """Return columns as rows of a table; raise SqlError for what is none, such as nulls in NOT NULL."""
+    def _conformed(
+        self, step: InsertQuery | UpdateRows, title: str, columns: dict[str, pa.ChunkedArray]
+    ) -> pa.Table:
+        """Return columns as rows of the table; raise SqlError for what is none, such as nulls in NOT NULL."""
+        schema = step.table.schema
+        for name, column in columns.items():
+            if column.null_count and not schema[name].type.nullable:
+                raise step.piece.error(
+                    f"{title}: the column {name} is NOT NULL, and the query has null in "
+                    f"{counted(column.null_count, 'row')}"
+                )
         try:
-            return client_table(pa.table(columns), table.schema.to_arrow(), table.name)
+            return client_table(pa.table(columns), schema.to_arrow(), step.table.name)
         except MisuseError as error:
-            raise step.piece.error(str(error).partition("\n")[0]) from None
+            raise step.piece.error(f"{title}: {str(error).partition(chr(10))[0]}") from None
+
+    def answer(self, step: ScriptStep, query: ReadQuery, title: str) -> pa.Table:
+        """Return the answer of the query of a statement. If a row fails, raise SqlError, which names the
+        statement, the column if it is that which fails, and the line of what fails.
+        """
+        try:
+            return self._reads.answer(query)[0]
+        except MisuseError as error:
+            line = str(error).partition("\n")[0]
+            failure = _FAILURE.match(line)
+            if failure is None:
+                raise
+            message, failed = failure[1], _column_at(query, failure[1])
+            if failed:
+                title = f"{title}: the column {failed}"
+            place = _PLACE.search(message)
+            if place is None or place[1].startswith("in "):  # of a view beneath
+                raise step.piece.error(f"{title}: {message}") from None
+            raise SqlError(f"{place[1]}: {title}: {message.replace(place[0], '')}") from None
+
+
+def _column_at(query: ReadQuery, message: str) -> str:
+    """Return the column of the answer whose expression a message names with its place; "" if none is."""
+    relation = query.relation
+    labels = [name for name, _ in query.columns]
+    while isinstance(relation, ProjectionOf):
+        if len(relation.outputs) == len(labels):
+            for label, (_, expr) in zip(labels, relation.outputs, strict=True):
+                if any(f"({site})" in message for site in sites_in([expr]).values()):
+                    return label[5:-1] if label.startswith("(new ") else label
+        relation = relation.input
+    return ""

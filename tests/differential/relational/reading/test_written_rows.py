@@ -47,8 +47,8 @@ OF_DIALECTS: Final = {
 def of_tree(text: str, dialect: str) -> list[dict[str, object]]:
     source = SqlText(text, dialect)
     tree = source.statement()
-    listed = listed_columns(source, tree.this, SCHEMA, {})
-    return constant_rows(source, tree.args["expression"], listed, SCHEMA, {}).to_pylist()
+    listed = listed_columns(source, tree.this, SCHEMA, {}, "INSERT")
+    return constant_rows(source, tree.args["expression"], listed, SCHEMA, {}, "INSERT").to_pylist()
 
 
 def of_text(text: str, dialect: str) -> list[dict[str, object]] | None:
