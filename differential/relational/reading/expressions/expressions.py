@@ -24,7 +24,7 @@ from ..texts import SqlText, children_of
 from .arithmetic import divided, minus, plus, remainder, times, whole_quotient
 from .functions import FUNCTIONS, called, named_function
 from .moments import is_now, misplaced
-from .named import element_of, field_of
+from .named import element_of, field_of, list_of
 from .scopes import AmbiguousName
 from .stages import Stage
 from .types import column_type, interval_of, later
@@ -409,6 +409,10 @@ def _element(reader: Expressions, node: exp.Expression, stage: Stage) -> Value:
     return element_of(reader.text, node, partial(reader.read, stage=stage))
 
 
+def _list(reader: Expressions, node: exp.Expression, stage: Stage) -> Value:
+    return list_of(reader.text, node, partial(reader.read, stage=stage))
+
+
 def _column(reader: Expressions, node: exp.Expression, stage: Stage) -> Value:
     return reader.column(node, stage)
 
@@ -448,4 +452,5 @@ _READERS: Mapping[type[exp.Expression], _Reader] = {
     exp.Case: _case,
     exp.If: _if,
     exp.Bracket: _element,
+    exp.Array: _list,
 }

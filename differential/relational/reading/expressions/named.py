@@ -12,7 +12,17 @@ from typing import Final
 
 from sqlglot import exp
 
-from ....columns.column_types import ColumnType, boolean, date, floating, integer, string, timestamp
+from ....columns.column_types import (
+    DECIMAL_DIGITS_MAX,
+    ColumnType,
+    boolean,
+    date,
+    decimal,
+    floating,
+    integer,
+    string,
+    timestamp,
+)
 from ....columns.foreign.type_names import Kind
 from ....errors import ExpressionError
 from ....expressions.calls import catalogued, composed
@@ -22,7 +32,7 @@ from ...spark_functions.by_name import CASTS, IN_TEXTS, NAMED
 from ..texts import SqlText, children_of
 from .values import Value, alike, as_type, computed
 
-__all__ = ["call_by_name", "element_of", "field_of"]
+__all__ = ["call_by_name", "element_of", "field_of", "list_of"]
 
 _Read = Callable[[exp.Expression], Value]
 
@@ -120,6 +130,8 @@ def _with_types(
         operands = [_typed(each) for pair in pairs for each in pair]
     elif function.form == "*" and operands:
         operands = [_typed(each) for each in alike(operands)]
+        if name == "array":
+            operands = _of_one_scale(operands)
     elif name == "concat_ws":
         operands = [_as_text(each) for each in operands]
     elif name == "xxhash64" and any(_is_whole_constant(each) for each in operands):
@@ -171,6 +183,17 @@ def _as_text(value: Value) -> Value:
     return value
 
 
+def _of_one_scale(values: list[Value]) -> list[Value]:
+    """Return values of which one is a decimal as decimals with equal digits: a list has elements of one type."""
+    types = [each.type for each in values]
+    if {each.kind for each in types} - {"int"} != {"decimal"} or len(
+        {each.not_null() for each in types}
+    ) == 1:
+        return values
+    exact = decimal(DECIMAL_DIGITS_MAX, max(each.scale for each in types))
+    return [computed(lambda expr: expr.cast(exact), each) for each in values]
+
+
 def _typed(value: Value) -> Value:
     return Value(lit(None, value.type), value.type) if value.is_untyped else value
 
@@ -207,6 +230,13 @@ def _of_fields(fields: dict[str, Value]) -> Value:
     if not fields:
         raise ExpressionError("takes fields")
     return computed(lambda *exprs: composed.struct(**dict(zip(fields, exprs, strict=True))), *fields.values())
+
+
+def list_of(text: SqlText, node: exp.Expression, read: _Read) -> Value:
+    """Return `[a, b]` of DuckDB, or `ARRAY[a, b]`: the same as Spark's `array(a, b)`."""
+    text.parts_of(node, "expressions")
+    (function,) = IN_TEXTS["array"]
+    return _with_types("array", function, [read(each) for each in children_of(node, "expressions")], {})
 
 
 def element_of(text: SqlText, node: exp.Expression, read: _Read) -> Value:

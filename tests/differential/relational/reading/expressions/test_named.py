@@ -112,3 +112,17 @@ def test_duckdb_has_the_same_functions() -> None:
             ours = values_of(read(name + operand, schema, "duckdb"), rows, schema)
             assert ours == pytest.approx(theirs) if "f" in operand else ours == theirs, name
     assert len(NAMED["duckdb"]) > 10
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
+def test_lists_in_brackets_have_the_elements_that_duckdb_gives_them(dialect: str) -> None:
+    numbers = Schema.of("i: int?")
+    rows: list[Row] = [(1,), (None,)]
+    for written in ("[1, 2]", "[i, i + 1]", "[i]", "[NULL, i]", "[1, 2.5]", "[i, 1.25, 2.5]", "['a', NULL]"):
+        text = written if dialect == "duckdb" else f"array{written}"
+        want = duckdb.sql(f"select {written} from (values (1), (null)) as t (i)").fetchall()
+        have = [
+            list(cast("list[object]", each))
+            for each in values_of(read(text, numbers, dialect), rows, numbers)
+        ]
+        assert have == [each for (each,) in want], written
