@@ -11,7 +11,6 @@ from functools import partial
 
 from sqlglot import exp
 
-from ...collections.conditions.equalities import is_null_with
 from ...expressions.expression import ColumnRef, Expr
 from ..algebra.attributes import Attribute, AttributeNames, schema_of
 from ..algebra.relations import (
@@ -19,18 +18,16 @@ from ..algebra.relations import (
     Aggregation,
     DistinctRows,
     FirstRowsOf,
-    PeriodBound,
-    PeriodOf,
     ProjectionOf,
     Relation,
-    Selection,
     SortKey,
 )
+from .conditions import Conditions
 from .expressions.calls import aggregate_kind
 from .expressions.moments import bounds_of, reads_now
 from .expressions.scopes import AmbiguousName, NameScope, same_name
 from .expressions.special import SpecialReader
-from .expressions.stages import AggregateCalls, PendingApply, Stage, WindowCalls, replaced
+from .expressions.stages import AggregateCalls, Stage, WindowCalls, replaced
 from .expressions.values import Value
 from .groupings import GroupKeys, keys_of
 from .lists_of_select import list_apart
@@ -132,9 +129,9 @@ class SelectReader:
     ) -> Relation:
         return self._where(relation, self._conditions(node, stage), stage, change)
 
-    def _conditions(self, node: exp.Expression, stage: Stage) -> _Conditions:
+    def _conditions(self, node: exp.Expression, stage: Stage) -> Conditions:
         """Read a condition: EXISTS and IN that must hold, or must not, are apart from all else."""
-        outcome = _Conditions([], [], [], node)
+        outcome = Conditions(node)
         waiting = [node]
         while waiting:
             top = waiting.pop()
@@ -163,32 +160,12 @@ class SelectReader:
         return outcome
 
     def _where(
-        self, relation: Relation, conditions: _Conditions, stage: Stage, change: Callable[[Expr], Expr]
+        self, relation: Relation, conditions: Conditions, stage: Stage, change: Callable[[Expr], Expr]
     ) -> Relation:
-        """Return the rows where conditions hold: first those that need no subquery."""
+        """Return the rows where conditions hold, with the subqueries that wait in their stage."""
+        pending, stage.pending = stage.pending, []
         site = self._text.site(conditions.node)
-        added = frozenset[str]().union(*(each.adds for each in stage.pending))
-        plain = [change(each) for each in conditions.plain]
-        first = tuple(each for each in plain if added.isdisjoint(each.columns()))
-        last = tuple(each for each in plain if not added.isdisjoint(each.columns()))
-        if first:
-            relation = Selection(relation, first, site=site)
-        for membership in conditions.memberships:
-            if all(added.isdisjoint(each.columns()) for each in membership.members):
-                relation = membership.to(relation, change)
-        for pending in stage.pending:
-            needed = any(is_null_with(each, pending.adds) for each in last)
-            relation = replace(pending, is_needed=needed).to(relation, change)
-        stage.pending.clear()
-        if conditions.bounds:
-            bounds = tuple(replace(each, at=change(each.at)) for each in conditions.bounds)
-            relation = PeriodOf(relation, bounds, site=site)
-        if last:
-            relation = Selection(relation, last, site=site)
-        for membership in conditions.memberships:
-            if not all(added.isdisjoint(each.columns()) for each in membership.members):
-                relation = membership.to(relation, change)
-        return relation
+        return replace(conditions, pending=pending).over(relation, site, change)
 
     # SELECT
 
@@ -392,22 +369,6 @@ class SelectReader:
         if hidden:
             rows = ProjectionOf(rows, tuple((each, ColumnRef(each.name)) for each, _ in outputs), site=site)
         return rows
-
-
-@dataclass(frozen=True)
-class _Conditions:
-    """A condition taken apart: EXISTS and IN that must hold or not hold, and all else."""
-
-    plain: list[Expr]
-    memberships: list[PendingApply]
-    bounds: list[PeriodBound]
-    """Those that compare a time with now()."""
-    node: exp.Expression
-
-    @property
-    def exprs(self) -> list[Expr]:
-        """Return what it computes, subqueries apart."""
-        return [*self.plain, *(each.at for each in self.bounds)]
 
 
 def _as_it_is(expr: Expr) -> Expr:
