@@ -271,7 +271,9 @@ class _ScriptReader:
         if before is not None:
             self._check_no_cycle(text, tree.this, before, query)
         over = [] if before is None else self._views_over(text, tree.this, before, "replaced")
-        schema = Schema(tuple(Column(each.label, each.type) for each in query.relation.attributes))
+        types = [each.type for each in query.relation.attributes]
+        labels = [label for label, _ in query.columns]
+        schema = Schema(tuple(map(Column, labels, types)))
         if not is_last or before is not None:  # what follows reads its types
             schema = query.tried()
         self._enter(name, schema, note, query)
@@ -283,7 +285,7 @@ class _ScriptReader:
         name = target.this.name if isinstance(target, exp.Schema) else target.name
         if not isinstance(body, exp.Expression):
             raise text.error(target, f"{name} needs a query: CREATE VIEW {name} AS SELECT …")
-        query = read_relation(text, body, self._catalogue)
+        query = read_relation(text, body, self._catalogue, by_place=isinstance(target, exp.Schema))
         if not isinstance(target, exp.Schema):
             return query
         labels = [_label_of(text, each) for each in children_of(target, "expressions")]

@@ -432,6 +432,29 @@ def test_explain_shows_the_plan_and_what_stages_keep(shop: timely.Cluster) -> No
     assert len(shop.flows()) == 4
 
 
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("select a, a from t", [(1, 1), (3, 3)]),
+        ("select a, a from t union all select b, b from t", [(1, 1), (2, 2), (3, 3), (4, 4)]),
+        ("select a, a from t order by a limit 1", [(1, 1)]),
+        ("with r (i, j) as (select a, a from t) select i, i from r where j > 1", [(3, 3)]),
+        ("select s.a, u.a from t as s join t as u on s.a = u.a", [(1, 1), (3, 3)]),
+    ],
+)
+def test_views_with_names_of_their_own_may_have_a_column_twice(
+    cluster: timely.Cluster, query: str, answer: list[tuple[int, int]]
+) -> None:
+    cluster.sql("create table t (a int, b int); insert into t values (1, 2), (3, 4)")
+    cluster.sql(f"create view n (x, y) as {query}")  # alone: then its types are not tried before
+    cluster.sql(f"create view m (v, w) as {query}; create view o as select v + w as s from m")
+    cluster.sql(f"create or replace view m (w, v) as {query}; create table k (x, y) as {query}")
+    for entry in ("n", "m", "k"):
+        assert sorted(rows(cluster, f"select * from {entry}")) == answer
+    assert cluster.sql("select * from n").to_arrow().column_names == ["x", "y"]
+    assert sorted(rows(cluster, "select s from o")) == [(x + y,) for x, y in answer]
+
+
 def test_fails_in_one_view_of_three_until_the_row_goes(cluster: timely.Cluster) -> None:
     cluster.sql("""
         create table t (a int, b int); create view share as select a / b as q from t;
