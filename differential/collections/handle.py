@@ -103,7 +103,16 @@ class Handle(CollectionSpellings):
 
     def orders_of(self, by: By, operator: str) -> tuple[Ordering, ...]:
         """Return the directions in `by`, with columns of sides in place of "a.x"."""
-        return tuple(replace(each, expr=self.sided(each.expr)) for each in orderings(by, operator))
+        orders = orderings(by, operator)
+        names = self.node.schema.names
+        for each in orders:
+            name = each.expr.name if isinstance(each.expr, ColumnRef) else ""
+            if name not in names and name[:1] == "-" and name[1:] in names:
+                raise SchemaError(
+                    f"{operator} ({call_site()}): {name!r} is no column; the order from the largest "
+                    f"{name[1:]} down is col.{name[1:]}.desc()"
+                )
+        return tuple(replace(each, expr=self.sided(each.expr)) for each in orders)
 
     if TYPE_CHECKING:
 

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
 from typing import Final, TypeAlias, cast
 
 import numpy as np
@@ -74,9 +76,18 @@ def to_table(
         return _from_columns({name: data[name] for name in data.dtype.names}, schema, input_name)
     if isinstance(data, Mapping):
         return _from_columns(data, schema, input_name)
+    if isinstance(data, tuple) and data and all(isinstance(each, _SCALARS) for each in data):
+        raise SchemaError(
+            f"input {input_name!r}: {shown(data)} is one row, and a list of rows is taken: write "
+            f"[{shown(data)}]"
+        )
     if isinstance(data, Iterable) and not isinstance(data, str | bytes | np.ndarray):
         return _from_rows(list(data), schema, input_name, all_keys)
     raise _no_table(data, input_name)
+
+
+_SCALARS: Final = (str, bytes, int, float, Decimal, date, type(None))
+"""Values that are no row."""
 
 
 def _check_no_addresses(data: object, input_name: str) -> None:

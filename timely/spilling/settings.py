@@ -85,15 +85,15 @@ def _check(folder: str, what: str) -> None:
     """Raise `MisuseError`, which begins with `what`, if large memory cannot be in this folder."""
     if sys.platform != "linux":
         raise MisuseError(f"{what}: large memory is put into files on Linux only")
-    if not Path(folder).is_dir():
-        how = "is no folder" if Path(folder).exists() else "does not exist"
-        raise MisuseError(f"{what} {how}: make a folder on a local disk, and name it")
-    system = _file_system(folder)
+    system = _file_system(folder)  # of a folder that is not there: of those around it
     if system in _IN_MEMORY:
         raise MisuseError(
             f"{what} is in memory itself ({system}): what lies there takes as much memory as before. Name a "
-            "folder on a local disk"
+            f"folder on a local disk, such as {what.partition('=')[0]}=/var/tmp"
         )
+    if not Path(folder).is_dir():
+        how = "is no folder" if Path(folder).exists() else "does not exist"
+        raise MisuseError(f"{what} {how}: make a folder on a local disk, and name it")
     if system and system not in _RESERVING:
         raise MisuseError(
             f"{what} is in a file system ({system}) in which room that is reserved can be missing when it is "

@@ -567,3 +567,14 @@ def test_a_named_aggregate_of_pandas_is_answered_by_ours() -> None:
         aggregates = {"total": ("x", kind)}
         with pytest.raises(dd.SchemaError, match=rf"\. Write dd\.{ours}\('x'\)$"):
             rows.group_by("k").agg(**aggregates)  # type: ignore[arg-type]
+
+
+def test_a_minus_before_a_name_is_told_with_the_way_to_write_it() -> None:
+    orders = dd.input(timely.Dataflow("orders"), "orders", "id: int, cents: int")
+    for make in (
+        lambda: orders.top_k(2, by="-cents"),
+        lambda: orders.group_by("id").top_k(2, by=["id", "-cents"]),
+        lambda: orders.order_by("-cents"),
+    ):
+        with pytest.raises(dd.SchemaError, match=r"'-cents' is no column; .* is col\.cents\.desc\(\)$"):
+            make()

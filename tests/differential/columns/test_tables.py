@@ -166,6 +166,7 @@ def test_from_pandas_whole_numbers_with_gaps_and_times() -> None:
         (5, "int is not a table"),
         ("text", "str is not a table"),
         ([5], "row 0: 5 is neither a tuple nor a dict"),
+        ((1, "x"), r"input 'edges': \(1, 'x'\) is one row, .*: write \[\(1, 'x'\)\]$"),
         ([(1, "x"), (1,)], r"row 1: \(1,\) has 1 value for 2 columns"),
         ([{"a": 1}, {"b": "x"}], "row 1: {'b': 'x'} lacks the key 'a'"),
         ([{"a": 1, "B": "x"}], r"row 0: .* has the key 'B'\.\n.* Did you mean 'b'\?"),

@@ -64,6 +64,14 @@ def test_file_systems_of_no_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         spill_settings(tmp_path, None, 1)
 
 
+def test_a_folder_in_memory_is_told_with_one_to_write_though_it_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_file_system", lambda folder: "tmpfs")
+    with pytest.raises(MisuseError, match=r"none is in memory itself \(tmpfs\).* such as spill=/var/tmp$"):
+        spill_settings(tmp_path / "none", None, 1)
+
+
 def test_folders_of_no_use(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
