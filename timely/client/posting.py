@@ -253,6 +253,10 @@ class Posts:
                 number = self._send(worker, request(after), None)
                 on_sent()
                 answer = self._gather(worker, number, REPLY_SECONDS_MAX)
+                if isinstance(answer, Reply) and answer.values.get("took"):
+                    taken = Reply({"epoch": answer.integer("sealed")})
+                    for post in behind:  # answers that are here by now may say more
+                        self._answers.setdefault((worker, post.number), taken)
             if settles or not isinstance(answer, Reply):
                 self._settle(deadline)
             else:

@@ -83,7 +83,7 @@ __all__ = [
     "own_hashing",
 ]
 
-PROTOCOL_VERSION = 16
+PROTOCOL_VERSION = 17
 
 
 @dataclass(frozen=True)

@@ -167,10 +167,11 @@ class Decide:
     only          seal this input alone, whose open epoch is then in `open`; `after`, `enter` and `close`
                   are empty
     waits         from 0 on: answer also a `Progress` of all outputs beyond `epoch` with this limit, under
-                  the next number
+                  the next number, or, if it is answered soon, with `complete` in the answer to this request
 
     Values: entered, [is_new, epoch] for each of `enter`; open, the epoch that is open now; sealed, the last
-    epoch that this request completes; -1: none.
+    epoch that this request completes; -1: none; took, True if those of `after` that are not answered yet get
+    no other answer: they have entered epochs up to `sealed`.
     """
 
     dataflow: int

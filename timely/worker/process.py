@@ -61,15 +61,7 @@ from ..spilling.budget import SPILL
 from ..user_code.call_site import site_of
 from ..user_code.trust import trust
 from ..wire.addresses import leave_ports_when_forked, public_address, remove_sockets
-from ..wire.batch import Frame
-from ..wire.frames.messages import (
-    FAREWELL,
-    decode_request,
-    encode_error,
-    encode_reply,
-    head_of,
-    number_of,
-)
+from ..wire.frames.messages import FAREWELL, decode_request, encode_error, head_of, number_of
 from ..wire.keys import ClusterKeys
 from ..wire.requests import IN_OPEN, Decide, Deliver, Progress, Reply, Request
 from ..wire.transport.server_socket import ServerSocket
@@ -457,15 +449,15 @@ class WorkerProcess:
             self._giving_back.add(table.num_rows)
         answer, waiting = self._server.handle(request, table), self._waiting
         if isinstance(answer, Reply):
-            reply = self._encoded(number, answer)
-            is_posted = isinstance(request, Deliver) and request.counts == IN_OPEN  # perhaps
-            send = self._outbox.send_later if is_posted else self._outbox.send
-            if isinstance(request, Decide) and request.waits > 0.0:
-                send = partial(self._outbox.hold, seconds=_HELD_SECONDS)
-            if self._replies is not None and rests_on_log(request):
-                self._replies.send(partial(send, client, reply), self._outbox.refusing(client, number))
-            else:
-                send(client, reply)
+            outbox = self._outbox
+            if isinstance(request, Decide) and request.after and self._replies is None:
+                outbox.answer_named(client, request, answer)  # on a durable worker each rests on the log
+            send = partial(outbox.answer, client, number, answer)
+            if isinstance(request, Deliver) and request.counts == IN_OPEN:  # perhaps it is posted
+                send = partial(outbox.send_later, client, number, answer, request)
+            elif isinstance(request, Decide) and request.waits > 0.0:
+                send = partial(outbox.hold, client, number, answer, _HELD_SECONDS)
+            self._send(client, number, answer, send, self._replies is not None and rests_on_log(request))
         elif len(waiting) >= WAITING_COUNT_MAX:
             raise MisuseError(f"{WAITING_COUNT_MAX:,} requests wait for an answer already: ask again later")
         elif sum(client == other for other, _, _ in waiting) >= WAITING_OF_ONE_COUNT_MAX:
@@ -474,11 +466,16 @@ class WorkerProcess:
         else:
             waiting.append((client, number, answer))
 
-    def _encoded(self, number: int, reply: Reply) -> list[Frame]:
-        """Return the frames of an answer."""
+    def _send(
+        self, client: bytes, number: int, reply: Reply, send: Callable[[], None], rests_on_log: bool
+    ) -> None:
+        """Send an answer, on a durable worker once the log has told what it `rests_on_log`."""
         if reply.table is not None and reply.values.get("next", -1) == -1:  # no further piece follows
             self._giving_back.add_sent(reply.table.num_rows)
-        return encode_reply(number, reply)
+        if self._replies is not None and rests_on_log:
+            self._replies.send(send, self._outbox.refusing(client, number))
+        else:
+            send()
 
     def _answer_waiting(self) -> None:
         still: list[tuple[bytes, int, Later]] = []
@@ -488,7 +485,10 @@ class WorkerProcess:
                 reply: Reply | None = later.ready()
                 if reply is None and now >= later.deadline:
                     raise later.late()
-                frames = None if reply is None else self._encoded(number, reply)
+                if reply is not None:
+                    send = partial(self._outbox.answer, client, number, reply)
+                    self._send(client, number, reply, send, not later.is_of_outputs)
+                    continue
             except BaseException as error:
                 if not isinstance(error, TimelyError) or isinstance(error, PeerError):
                     error = self._unexpected(error, "answered")
@@ -499,13 +499,7 @@ class WorkerProcess:
                 else:
                     self._outbox.send(client, encode_error(number, error))
                 continue
-            if frames is None:
-                still.append((client, number, later))
-            elif self._replies is not None and not later.is_of_outputs:
-                refuse = self._outbox.refusing(client, number)
-                self._replies.send(partial(self._outbox.send, client, frames), refuse)
-            else:
-                self._outbox.send(client, frames)
+            still.append((client, number, later))
         self._waiting = still
 
     def _fail(self, error: TimelyError, status: int) -> int:

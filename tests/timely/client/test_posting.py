@@ -188,6 +188,32 @@ def test_what_goes_behind_names_what_was_posted_there_for_the_dataflow_and_all_i
     assert other.answered == [2] and handle.answered == [4] and not wire.posts
 
 
+@pytest.mark.parametrize("settles", [True, False])
+def test_a_seal_that_answers_what_it_names_is_the_only_answer_awaited(settles: bool) -> None:
+    wire, other = _Wire(), _Wire(1)
+    wire.post(3)
+    wire.posts.post(1, rows(3), None, other, "insert(…)", SITE)
+    wire.answers = {1: Reply({"epoch": 4}), 4: Reply({"sealed": 7, "took": True})}
+    wire.posts.ask_behind(1, wire, lambda _: Describe(1), settles=settles)
+    asked = len(wire.seconds)
+    wire.posts.settle()
+    assert wire.answered == [7, 4, 7], "one has said more, and it came before"
+    assert asked == 1 + settles and len(wire.seconds) == 2, "the one of another dataflow is awaited"
+    assert other.answered == [3] and not wire.posts
+
+
+def test_who_is_interrupted_with_a_seal_that_answers_what_it_names_sends_it_again() -> None:
+    wire = _Wire()
+    wire.post(2)
+    wire.answers = {2: Reply({"sealed": 7, "took": True})}
+    wire.interrupts = [KeyboardInterrupt()]
+    with pytest.raises(KeyboardInterrupt):
+        wire.posts.ask_behind(1, wire, lambda _: Describe(1))
+    assert wire.answered == [] and wire.posts
+    wire.posts.settle()
+    assert wire.answered == [3, 4] and wire.sent[3:] == [(1, 3), (1, 4)]
+
+
 def test_what_is_refused_behind_is_raised_when_the_others_are_settled_and_a_loss_settles_nothing() -> None:
     wire = _Wire()
     wire.post(2)

@@ -177,7 +177,8 @@ def test_a_large_answer_is_counted_for_who_gives_back_memory_once_its_reader_has
 ) -> None:
     added: list[int] = []
     monkeypatch.setattr(process._giving_back, "add_sent", added.append)
-    process._encoded(1, Reply({} if following is None else {"next": following}, LINES))
+    reply = Reply({} if following is None else {"next": following}, LINES)
+    process._send(A, 1, reply, lambda: None, rests_on_log=False)
     assert added == ([LINES.num_rows] if counts else [])
 
 
@@ -217,8 +218,20 @@ def test_answers_to_insertions_leave_with_the_next_one_and_before_it(
         A, (2, _insert(1)), (3, Decide(0, 0, True, [["lines", "w", 0], ["lines", "w", 1]])), (4, Describe(0))
     )
     process._serve()
-    assert clients.sent == [(A, [1, 2, 3]), (A, [4])]
-    assert clients.answers[A, 3] == Reply({"open": 1, "sealed": 0})
+    assert clients.sent == [(A, [3]), (A, [4])]
+    assert clients.answers[A, 3] == Reply({"open": 1, "sealed": 0, "took": True}), "that to all three"
+
+
+def test_insertions_that_a_seal_does_not_name_or_could_not_find_have_their_own_answers(
+    process: WorkerProcess, clients: Clients
+) -> None:
+    clients.asks(A, (1, _insert(0)), (2, Decide(0, 0, True, [["lines", "w", 0], ["lines", "w", 1]])))
+    process._serve()
+    assert clients.sent == [(A, [1, 2])]
+    assert clients.answers[A, 2] == Reply({"open": -1, "sealed": -1})
+    clients.asks(A, (3, _insert(1)), (4, _insert(2)), (5, Decide(0, 0, True, [["lines", "w", 2]])))
+    process._serve()
+    assert clients.sent[1:] == [(A, [3, 5])]
 
 
 def test_a_client_of_an_older_release_gets_one_error_that_says_so(
@@ -323,19 +336,15 @@ def test_answers_to_appends_leave_at_once(process: WorkerProcess, clients: Clien
     assert clients.sent == [(A, [1])]
 
 
-def test_a_seal_and_the_wait_with_it_are_answered_together_under_two_numbers(
-    process: WorkerProcess, clients: Clients
-) -> None:
+def test_a_seal_and_the_wait_with_it_have_one_answer(process: WorkerProcess, clients: Clients) -> None:
     clients.asks(A, (1, _insert(0)), (2, Decide(0, 0, True, waits=60.0)))
     process._serve()
     process._serve()
     assert clients.sent == [], "the client waits for more than these"
     process._worker.run_until_idle()
     process._answer_waiting()
-    assert clients.sent == [(A, [1, 2, 3])]
-    sealed, done = clients.answers[A, 2], clients.answers[A, 3]
-    assert isinstance(sealed, Reply) and sealed.integer("sealed") == 0
-    assert isinstance(done, Reply) and done.values["complete"] == 1
+    assert clients.sent == [(A, [1, 2])]
+    assert clients.answers[A, 2] == Reply({"open": 1, "sealed": 0, "complete": 1})
 
 
 def test_the_answer_to_a_seal_does_not_wait_for_long_work(
@@ -346,6 +355,10 @@ def test_the_answer_to_a_seal_does_not_wait_for_long_work(
     process._serve()
     process._serve()
     assert clients.sent == [(A, [1, 2])]
+    process._worker.run_until_idle()
+    process._answer_waiting()
+    assert clients.answers[A, 2] == Reply({"open": 1, "sealed": 0})
+    assert clients.answers[A, 3] == Reply({"complete": 1}), "under the next number"
 
 
 def test_a_worker_sleeps_no_longer_than_an_answer_may_wait(

@@ -214,6 +214,8 @@ class Channel:
         try:
             reply = self.posts.ask_behind(0, poster, request, on_sent, settles=not is_early)
             sealed = reply.integer("sealed")
+            if self._early and "complete" in reply.values:  # that to the wait at worker 0 is in it, too
+                self._early[next(iter(self._early))] = reply
             if sealed >= 0:
                 # Compared last: another thread of the client may be further by now.
                 opened = max(sealed + 1, reply.integer("open"))
