@@ -10,7 +10,6 @@ shared_*    what another client sees
 from __future__ import annotations
 
 import datetime as dt
-import re
 import time
 from collections.abc import Iterator
 from decimal import Decimal
@@ -478,51 +477,6 @@ def test_fails_in_one_view_of_three_until_the_row_goes(cluster: timely.Cluster) 
     assert sorted(rows(cluster, "select * from share")) == [(1.0,), (3.0,)]
     assert sorted(rows(cluster, "select * from one")) == [(1, 1), (6, 2)]
     assert rows(cluster, "select * from more") == [(8,)] and rows(cluster, "select * from total") == [(7,)]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "insert into t (id,\n n) values (1, cast('x' as int))",
-            "2:21: INSERT INTO t: the column n: CAST('x' AS",
-        ),
-        (
-            "insert into t (id) values (1), (1 /\n 0)",
-            "1:33: INSERT INTO t: the column id: 1 / 0 divides by zero",
-        ),
-        (
-            "insert into t (id, n) select id,\n cast(name as int) from s",
-            "2:7: INSERT INTO t: the column n: col.",
-        ),
-        (
-            "insert into t (id) select id from s",
-            "1:1: INSERT INTO t: the column id is NOT NULL, and the query",
-        ),
-        ("insert into t (id) select id from bad", "1:1: INSERT INTO t: col.name.cast('int') (in bad, <sql>:"),
-        ("update t set n = 1 / (id - 1)", "1:18: UPDATE t: the column n: "),
-        (
-            "delete from s where\n cast(name as int) = 1",
-            "2:7: DELETE FROM s: col.name.cast('int') is no int in",
-        ),
-        (
-            "create table z as select cast(name as int) as n from s",
-            "1:31: CREATE TABLE z: the column n: col.name",
-        ),
-    ],
-)
-def test_fails_with_the_statement_the_column_and_the_line(
-    cluster: timely.Cluster, text: str, message: str
-) -> None:
-    cluster.sql("""
-        create table t (id int not null, n int); create table s (id int, name string);
-        create view bad as select id from s where cast(name as int) > 0;
-        insert into s values (1, 'x'), (null, '7'); insert into t values (1, 1)
-    """)
-    with pytest.raises(dd.SqlError, match="^<sql>:" + re.escape(message)) as caught:
-        cluster.sql(text)
-    assert "\n" not in str(caught.value)
-    assert rows(cluster, "select * from t") == [(1, 1)] and len(rows(cluster, "select * from s")) == 2
 
 
 def test_fails_with_the_view_and_the_line_where_it_is_written(cluster: timely.Cluster) -> None:
