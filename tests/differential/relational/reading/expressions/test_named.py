@@ -59,7 +59,7 @@ REFUSED = {
     "regexp_replace(s, '(?=a)', 'b')": "1:1: REGEXP_REPLACE(s, '(?=a)', 'b'): '(?=a)': this",
     "months_between(d, d, false)": "1:1: MONTHS_BETWEEN(d, d, FALSE): is rounded to 8 digits here",
     "array(i, s)": "1:1: ARRAY(i, s): array takes values of one type",
-    "array(p, 1)": "1:1: ARRAY(p, 1): array takes values of one type",
+    "array(p, s)": "1:1: ARRAY(p, s): ",
     "map(s)": "1:1: MAP(s): takes pairs of a key and a value",
     "struct(i, i)": "1:1: STRUCT(i, i): has two fields i",
     "named_struct(s, i)": "1:1: NAMED_STRUCT(s, i): takes names that are constant texts",
