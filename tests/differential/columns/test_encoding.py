@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import timely.wire.arrow
+from differential.columns import encoding
 from differential.columns.rows import Row, decode_rows, encode_rows
 from differential.columns.schema import Schema
 from differential.columns.symbols.table import SymbolTable
@@ -118,6 +119,25 @@ def test_law_chunks_make_no_difference() -> None:
     assert np.array_equal(EVERY.encode(chunked, symbols), EVERY.encode(table, symbols))
     assert EVERY.encode(table.slice(0, 0), symbols).shape == (EVERY.width, 0)
     assert EVERY.decode(np.empty((EVERY.width, 0), dtype=np.int64), symbols).num_rows == 0
+
+
+@given(st.lists(st.sampled_from(["", "a", "b", "a longer text", "é", None]), max_size=12), st.booleans())
+def test_law_few_texts_have_the_words_that_they_have_among_many(
+    texts: list[str | None], are_known: bool
+) -> None:
+    schema = Schema.of("a: string?, b: bytes?")
+    table = to_table([(text, None if text is None else text.encode()) for text in texts], schema)
+    symbols = SymbolTable()
+    if are_known:
+        symbols.intern_strings(["a", b"b"])
+    few = schema.encode(table, symbols)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoding, "_FEW_VALUES", -1)
+        assert np.array_equal(schema.encode(table, symbols), few)
+    assert schema.decode(few, symbols).to_pylist() == table.to_pylist()
+    different = {text for text in texts if text is not None}
+    known = ({"a"}, {"b"}) if are_known else (set(), set())
+    assert len(symbols) == sum(len(different | some) for some in known)
 
 
 def test_dictionaries_with_anything_below_their_nulls_are_read_by_what_is_there() -> None:
