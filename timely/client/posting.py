@@ -139,18 +139,25 @@ class _Doubt:
     class: a generator takes 0.5 µs more.
     """
 
-    __slots__ = ("_posts",)
+    __slots__ = ("_posts", "names_posts")
 
     def __init__(self, posts: Posts) -> None:
         self._posts = posts
+        self.names_posts = False
+        """True if a request is sent whose answer may be that to posts, too. If it does not come in time, it
+        is thrown away later: the posts then stay in doubt after any error.
+        """
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> _Doubt:
         self._posts.is_in_doubt = True
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None or (issubclass(kind, TimelyError) and not issubclass(kind, StoreError)):
+        if kind is None or (
+            issubclass(kind, TimelyError) and not issubclass(kind, StoreError) and not self.names_posts
+        ):
             self._posts.is_in_doubt = False
 
 
@@ -182,7 +189,8 @@ class Posts:
         self._lock = threading.Lock()
         self.is_in_doubt = False
         """True if an answer may be lost, since an interrupt (Ctrl-C) came while this thread sent a post or
-        took an answer: such an answer has come already, or never will. Also if the disk has failed.
+        took an answer: such an answer has come already, or never will. Also if the disk has failed, or if a
+        seal that names posts has no answer in time, which would be theirs.
         """
 
     def __bool__(self) -> bool:
@@ -249,8 +257,9 @@ class Posts:
             after: list[Value] = [
                 [post.request.input, post.request.writer, post.request.sequence] for post in behind
             ]
-            with self._doubting():  # as in `post`
+            with self._doubting() as doubt:  # as in `post`
                 number = self._send(worker, request(after), None)
+                doubt.names_posts = bool(behind)
                 on_sent()
                 answer = self._gather(worker, number, REPLY_SECONDS_MAX)
                 if isinstance(answer, Reply) and answer.values.get("took"):

@@ -214,6 +214,36 @@ def test_who_is_interrupted_with_a_seal_that_answers_what_it_names_sends_it_agai
     assert wire.answered == [3, 4] and wire.sent[3:] == [(1, 3), (1, 4)]
 
 
+@pytest.mark.parametrize("error", [WaitTimeoutError("late"), PeerError("gone")])
+def test_posts_whose_seal_has_no_answer_in_time_are_sent_again(error: TimelyError) -> None:
+    """The worker may carry the seal out later: then it says so in the answer to the seal alone."""
+    wire = _Wire()
+    wire.post(2)
+    wire.interrupts = [error]
+    with pytest.raises(type(error)):
+        wire.posts.ask_behind(1, wire, lambda _: Describe(1))
+    assert wire.answered == [] and wire.posts
+    wire.posts.settle()
+    assert wire.answered == [3, 4] and wire.sent[3:] == [(1, 3), (1, 4)]
+
+
+def test_posts_of_another_dataflow_and_those_of_a_seal_that_is_not_sent_have_their_answers() -> None:
+    wire, other = _Wire(), _Wire(1)
+    wire.posts.post(1, rows(0), None, other, "insert(…)", SITE)
+    wire.interrupts = [WaitTimeoutError("late")]
+    with pytest.raises(WaitTimeoutError):
+        wire.posts.ask_behind(1, wire, lambda _: Describe(1))
+    wire.post(1)
+
+    def refused(after: list[Value]) -> Request:
+        raise MisuseError("not now")
+
+    with pytest.raises(MisuseError):
+        wire.posts.ask_behind(1, wire, refused)
+    wire.posts.settle()
+    assert len(wire.sent) == 3 and other.answered == [0] and wire.answered == [2]
+
+
 def test_what_is_refused_behind_is_raised_when_the_others_are_settled_and_a_loss_settles_nothing() -> None:
     wire = _Wire()
     wire.post(2)
