@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -102,6 +103,8 @@ class FoldProcess:
         """The last fold that was started."""
         self._started_at: float | None = None
         """Since when a fold runs only on cores that have nothing else to do; None if none does."""
+        self._begins_again = False
+        """True if the fold that runs was killed, to begin again with a low priority once it has ended."""
 
     @property
     def is_waiting(self) -> bool:
@@ -194,6 +197,10 @@ class FoldProcess:
             self._kill_stopped(self._process)
             self._hurry_if_starved(self._process)
             return False
+        if self._must_begin_again(self._process):
+            _close_pipes(self._process)
+            self._run(yields=False)
+            return False
         self._note_end(self._process)
         return True
 
@@ -210,8 +217,9 @@ class FoldProcess:
             process.kill()
 
     def _hurry_if_starved(self, process: subprocess.Popen[str]) -> None:
-        """Begin a fold again if others leave it no time. Only a privileged process may raise the priority of
-        one that runs; and a fold may end anywhere.
+        """Let a fold begin again if others leave it no time. Only a privileged process may raise the priority
+        of one that runs; and a fold may end anywhere. Even to end, it needs a core: for a process of 100 MB
+        beside two others that took seconds, for which this worker must not wait.
         """
         if self._started_at is None or self._stopped_since is not None:
             return
@@ -221,9 +229,15 @@ class FoldProcess:
         if _seconds_of(process.pid) >= _STARVED_SHARE * waited:
             self._started_at = None  # cores are free now and then
             return
-        _end(process)
-        self._process = None
-        self._run(yields=False)
+        self._started_at = None
+        self._begins_again = True
+        process.kill()
+
+    def _must_begin_again(self, process: subprocess.Popen[str]) -> bool:
+        """Return True if a fold that has ended was killed to begin again, and has not done its work before
+        that.
+        """
+        return self._begins_again and process.returncode == -signal.SIGKILL
 
     def _note_end(self, process: subprocess.Popen[str]) -> None:
         status, self._started_at = process.returncode, None
@@ -255,7 +269,11 @@ class FoldProcess:
             _end(self._process)
             self._process = None
         else:
-            self._note_end(self._process)
+            if self._must_begin_again(self._process):
+                _close_pipes(self._process)
+                self._process = None
+            else:
+                self._note_end(self._process)
 
     def _start(self, name: str, in_use: Sequence[int]) -> None:
         command = ["-m", "timely.durable", "fold", self._folder]
@@ -268,7 +286,7 @@ class FoldProcess:
     def _run(self, yields: bool) -> None:
         paths = os.pathsep.join(path or "." for path in sys.path)
         command = self._command if yields else [*self._command, "--nice", str(_LOW_PRIORITY)]
-        self._started_at = None
+        self._process, self._started_at, self._begins_again = None, None, False
         try:
             self._process = start_python(command, {**os.environ, "PYTHONPATH": paths})
         except OSError as error:
@@ -314,6 +332,10 @@ def _seconds_of(pid: int) -> float:
 def _end(process: subprocess.Popen[str]) -> None:
     process.kill()
     process.wait()
+    _close_pipes(process)
+
+
+def _close_pipes(process: subprocess.Popen[str]) -> None:
     for pipe in (process.stdout, process.stderr):
         _text_of(pipe)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -75,6 +76,67 @@ def test_a_fold_that_others_leave_no_time_begins_again_with_a_low_priority(
     assert first.poll() is not None
     assert [*starts[0], "--nice", "10"] == starts[1] and len(starts) == 2 and policies == [os.SCHED_OTHER]
     assert not folds.has_failed and folds.logged_bytes() == 0  # the second one has ended well
+
+
+@pytest.fixture
+def counts_as_starved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first fold counts as starved at once. It is not, so that tests need no idle core."""
+    monkeypatch.setattr(fold_process, "_STARVED_SECONDS", 0.0)
+    monkeypatch.setattr(fold_process, "_seconds_of", lambda pid: 0.0)
+    monkeypatch.setattr(fold_process, "_yield_to_others", lambda pid, entirely: entirely)
+
+
+def unkilled(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[FoldProcess, Popen[str], list[Popen[str]]]:
+    """Folds whose first one does not end when it is killed, as if it got no core for that: who was killed."""
+    folds = begun(folder)
+    first, killed = folds._process, list[Popen[str]]()
+    assert first is not None
+
+    def waits(timeout: float | None = None) -> int:
+        raise AssertionError("the worker must not wait for it")
+
+    monkeypatch.setattr(first, "kill", lambda: killed.append(first))
+    monkeypatch.setattr(first, "wait", waits)
+    return folds, first, killed
+
+
+@pytest.mark.usefixtures("counts_as_starved")
+def test_a_worker_does_not_wait_until_a_fold_without_a_core_has_ended(
+    starts: Starts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folds, first, killed = unkilled(tmp_path, monkeypatch)
+    for _ in range(3):
+        assert not folds.look()
+    assert killed == [first] and folds.is_running and len(starts) == 1, "no two run at once"
+    os.kill(first.pid, signal.SIGKILL)
+    until(folds.look)
+    assert len(starts) == 2 and not folds.has_failed and folds.logged_bytes() == 0
+
+
+@pytest.mark.usefixtures("counts_as_starved")
+def test_a_fold_that_has_ended_well_before_it_was_killed_does_not_begin_again(
+    starts: Starts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = tmp_path / "ends"
+    waits = f"import os, time\nwhile not os.path.exists({str(ends)!r}): time.sleep(0.01)"
+    monkeypatch.setattr(sys.modules[__name__], "SLEEPS", ["-c", waits])
+    folds, _, killed = unkilled(tmp_path, monkeypatch)
+    assert not folds.look() and killed
+    ends.touch()
+    until(folds.look)
+    assert len(starts) == 1 and not folds.has_failed and folds.logged_bytes() == 0
+
+
+@pytest.mark.usefixtures("counts_as_starved")
+def test_a_worker_that_ends_begins_no_fold_again(
+    starts: Starts, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folds = begun(tmp_path)
+    assert not folds.look()
+    folds.wait(100.0)
+    assert not folds.is_running and len(starts) == 1 and not caplog.messages
 
 
 @needs_idle_class
