@@ -153,13 +153,20 @@ class Writing:
 
 
 def _column_at(query: ReadQuery, message: str) -> str:
-    """Return the column of the answer whose expression a message names with its place; "" if none is."""
+    """Return the column of the answer that comes of an expression which a message names with its place; "" if
+    none does.
+    """
     relation = query.relation
-    labels = [name for name, _ in query.columns]
+    reads = [(label, expr.columns()) for label, expr in query.columns]
     while isinstance(relation, ProjectionOf):
-        if len(relation.outputs) == len(labels):
-            for label, (_, expr) in zip(labels, relation.outputs, strict=True):
-                if any(f"({site})" in message for site in sites_in([expr]).values()):
-                    return label[5:-1] if label.startswith("(new ") else label
+        for attribute, expr in relation.outputs:
+            label = next((each for each, names in reads if attribute.name in names), "")
+            if label and any(f"({site})" in message for site in sites_in([expr]).values()):
+                return label[5:-1] if label.startswith("(new ") else label
+        computed = {attribute.name: expr.columns() for attribute, expr in relation.outputs}
+        reads = [
+            (label, frozenset[str]().union(*(computed.get(name, ()) for name in names)))
+            for label, names in reads
+        ]
         relation = relation.input
     return ""

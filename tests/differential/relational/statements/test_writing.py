@@ -33,6 +33,14 @@ def cluster() -> Iterator[timely.Cluster]:
             "2:7: INSERT INTO t: the column n: col.",
         ),
         (
+            "insert into t (id, n) select b, a from (select cast(name as int) as a, id as b from s) as q",
+            "1:53: INSERT INTO t: the column n: col.name",
+        ),
+        (
+            "insert into t (id) select b from (select 1 + cast(name as int) as b, id as a from s) as q",
+            "1:51: INSERT INTO t: the column id: col.name",
+        ),
+        (
             "insert into t (id) select id from s",
             "1:1: INSERT INTO t: the column id is NOT NULL, and the query",
         ),
