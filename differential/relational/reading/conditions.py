@@ -1,7 +1,8 @@
 """A condition of WHERE, HAVING or QUALIFY, taken apart, and the rows where it holds.
 
-What reads nothing of a list of FROM filters the rows before that list is taken apart. So a row that WHERE
-excludes cannot fail in the list.
+What reads nothing of a list of FROM, and cannot fail, filters the rows before that list is taken apart. So a
+row that it excludes cannot fail in the list. What may fail itself stays behind the list: a row of an empty
+list is no row of FROM, and `e = 1 AND CAST(t AS INT) > 0` has nothing to cast where no element is 1.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from sqlglot import exp
 from timely.user_code.call_site import CallSite
 
 from ...collections.conditions.equalities import is_null_with
+from ...errors import ExpressionError
+from ...expressions.evaluation import Compiler
 from ...expressions.expression import Expr
+from ..algebra.attributes import schema_of
 from ..algebra.relations import ApplyOf, JoinOf, PeriodBound, PeriodOf, Relation, Selection, Unnesting
 from .expressions.stages import PendingApply
 
@@ -43,24 +47,30 @@ class Conditions:
         rest = self
         for list_ in _lists(relation):
             others = frozenset(relation.names).difference(list_.input.names)
-            before, rest = rest._apart(others)
+            before, rest = rest._apart(others, list_.input)
             if before.exprs or before.memberships:
                 relation = _with_input(relation, list_, before.over(list_.input, site, change))
         return rest._filtered(relation, site, change)
 
-    def _apart(self, others: frozenset[str]) -> tuple[Conditions, Conditions]:
-        """Return the parts that read none of these columns, with their subqueries, and the rest."""
-        reading = set(others)
+    def _apart(self, others: frozenset[str], rows: Relation) -> tuple[Conditions, Conditions]:
+        """Return the parts that read none of these columns and cannot fail, with their subqueries, and the
+        rest; `rows` have all columns but these. A value that is compared with a subquery's counts as one that
+        cannot fail.
+        """
+        reading, added = set(others), set[str]()
         for each in self.pending:
+            added |= each.adds
             if not reading.isdisjoint(_reads(each)):
                 reading |= each.adds
         before, rest = Conditions(self.node), Conditions(self.node)
         for expr in self.plain:
-            (before if reading.isdisjoint(expr.columns()) else rest).plain.append(expr)
+            stays = added.isdisjoint(expr.columns()) and _may_fail(expr, rows)
+            (before if reading.isdisjoint(expr.columns()) and not stays else rest).plain.append(expr)
         for bound in self.bounds:
             (before if reading.isdisjoint(bound.at.columns()) else rest).bounds.append(bound)
         for each in self.memberships:
-            (before if reading.isdisjoint(_reads(each)) else rest).memberships.append(each)
+            stays = any(_may_fail(member, rows) for member in each.members)
+            (before if reading.isdisjoint(_reads(each)) and not stays else rest).memberships.append(each)
         needed = frozenset[str]().union(
             *(each.columns() for each in before.exprs), *(_reads(each) for each in before.memberships)
         )
@@ -99,6 +109,16 @@ class Conditions:
 def _reads(each: PendingApply) -> frozenset[str]:
     """Return the columns that a subquery reads of the rows that it is applied to, and others."""
     return each.right.free.union(*(member.columns() for member in each.members))
+
+
+def _may_fail(expr: Expr, rows: Relation) -> bool:
+    """Return True if an expression may fail on one of these rows, sums that leave 64 bits apart."""
+    if not expr.columns() <= frozenset(rows.names):  # it reads rows of an outer query, too
+        return True
+    try:
+        return Compiler(schema_of(rows.attributes)).compile(expr).can_fail
+    except ExpressionError:
+        return True
 
 
 def _lists(relation: Relation) -> Iterator[Unnesting]:

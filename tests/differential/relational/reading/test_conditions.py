@@ -67,6 +67,43 @@ def test_a_row_that_where_excludes_does_not_fail_in_a_list_of_from(dialect: str)
             assert answer == ([1, 2, 3] if "or n = 2" in text else expected), text
 
 
+GUARDED = (
+    ("e = 1 and cast(s as int) > 0", [(1, 1)]),
+    ("e > 0 and cast(s as int) > 0 and 12 div n > 1", [(1, 1), (1, 2)]),
+    ("e > n and n > 0 and cast(s as int) > 0", [(1, 2)]),
+    ("e in (select k from u) and (e = 1 and cast(s as int) > 0)", [(1, 1)]),
+    ("e > 0 and cast(s as int) in (select k + 6 from u)", [(1, 1), (1, 2)]),
+)
+
+
+ROWS_OF_LISTS = ("s <> 'x' and cast(s as int) > 0", [(1, 1), (1, 2), (2, 0)])
+
+
+@pytest.mark.parametrize(
+    ("outer", "condition", "answer"),
+    [("", *ROWS_OF_LISTS), *((outer, *guarded) for outer in ("", "outer ") for guarded in GUARDED)],
+)
+def test_a_part_of_where_does_not_fail_on_rows_that_a_list_or_a_part_with_elements_excludes(
+    outer: str, condition: str, answer: list[tuple[int, int]]
+) -> None:
+    schema = pa.schema({"n": pa.int64(), "s": pa.string(), "l": pa.list_(pa.int64())})
+    records = [(1, "7", [1, 2]), (0, "x", [-3]), (0, "", []), (0, "z", None), (2, "9", [0])]
+    columns = dict(zip(schema.names, zip(*records, strict=True), strict=True))
+    text = f"select n, e from t lateral view {outer}explode(l) v as e where {condition}"
+
+    def build(flow: Dataflow) -> None:
+        t, u = dd.input(flow, "t", schema), dd.input(flow, "u", "k: int")
+        dd.sql(flow, text, t=t, u=u).output("q")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("t").insert(pa.table(columns, schema=schema))
+        flow.input("u").insert([(1,), (2,)])
+        flow.seal()
+        have = flow.output("q").snapshot().to_pylist()
+    assert sorted((each["n"], each["e"]) for each in have) == answer
+
+
 TEXTS = [
     f"select n, e from {source} where {condition}"
     for source in (
