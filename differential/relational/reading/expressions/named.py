@@ -184,7 +184,7 @@ def _as_text(value: Value) -> Value:
 
 
 def _of_one_scale(values: list[Value]) -> list[Value]:
-    """Return values of a list of which one is a decimal as decimals with equal digits."""
+    """Return values of a list, a decimal among them, as decimals with equal digits."""
     types = [each.type for each in values]
     if {each.kind for each in types} - {"int"} != {"decimal"} or len(
         {each.not_null() for each in types}
