@@ -108,7 +108,6 @@ HOLDS_NO_WORDS = {
     "DelayVertex": "_epochs",
     "DuringVertex": "_bounds",
     "ExportVertex": "_first _importing _listeners _own keys schema",
-    "FailureExportVertex": "_owner _sites",
     "FailuresEndVertex": "",
     "FewestMachine": "_column _number",
     "FirstMachine": "_sums columns words",

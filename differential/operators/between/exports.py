@@ -11,22 +11,19 @@ that looks at the frontier has all rows that the frontier has passed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import ClassVar, Protocol
 
 import numpy as np
 
 from differential.columns.overflow import row_overflow
 from differential.columns.schema import Schema
-from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.rows.sort import sort_consolidate
-from differential.linear.failures.failing import FAILURES
 from differential.operators.arrange import ArrangeVertex
 from differential.trace.readers import Reader
 from progress.compiled.arrays import Int64s
 from timely.dictionaries import Mark
 
-__all__ = ["ExportVertex", "FailureExportVertex", "Listener"]
+__all__ = ["ExportVertex", "Listener"]
 
 
 class Listener(Protocol):
@@ -147,33 +144,3 @@ class ExportVertex(ArrangeVertex):
     def _epoch(self, word: int) -> int:
         (epoch,) = self.code.unpack(word)
         return epoch
-
-
-class FailureExportVertex(ExportVertex):
-    """Keeps the failures of an export. Each says where its expression is written, since `sites`, which tell
-    that by place, stay in this dataflow; `owner` is its name.
-    """
-
-    def __init__(self, sites: Sequence[Mapping[str, str]], owner: str) -> None:
-        super().__init__(FAILURES, FAILURES.names)
-        self._sites, self._owner = sites, owner
-
-    def insert(self, rows: Int64s, envelope: int) -> None:
-        """Keep failures, with the lines where they are written."""
-        line = FAILURES.offset("line")
-        placed = rows.copy()
-        for row in range(rows.shape[1]):
-            if (place := self._place(rows[:, row])) is not None:
-                placed[line, row] = SYMBOLS.intern_one(place)
-        super().insert(placed, envelope)
-
-    def _place(self, words: Int64s) -> str | None:
-        """Return where a failure comes from; None if it says that already, or nobody knows."""
-        place = int(words[FAILURES.offset("place")])
-        kind, expression, line = (
-            SYMBOLS.lookup_one(int(words[FAILURES.offset(name)])) for name in ("kind", "expression", "line")
-        )
-        if line or kind == "UserFunctionError" or not 0 <= place < len(self._sites):
-            return None
-        site = self._sites[place].get(str(expression), "")
-        return f"in {self._owner}, {site}" if site else None

@@ -328,11 +328,7 @@ def _key_of(whole: bytes) -> bytes:
 
 
 def _text(kind: str, expression: str, site: str, record: str, error: str, line: str) -> str:
-    """Return a sentence that says what failed, where, and on which row. `line` is where a function failed, or
-    where another dataflow wrote the expression.
-    """
-    if kind != "UserFunctionError":
-        site = line or site
+    """Return a sentence that says what failed, where, and on which row."""
     if kind == "NotEmptyError":
         return f"{site or expression} does not hold, for there is the row {record}."
     where = f" ({site})" if site else ""

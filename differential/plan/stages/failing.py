@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 
 from progress.times.path_summary import PathSummary
@@ -27,7 +26,7 @@ from ...columns.routes import EveryWorkerRoute, KeyRoute
 from ...linear.chain import LinearChain
 from ...linear.failures.failing import FAILURES
 from ...linear.transform import AtPlace, ChainFailures, FailureTransform, LinearTransform
-from ...operators.between.exports import FailureExportVertex
+from ...operators.between.exports import ExportVertex
 from ...operators.edge.failure_log import FailuresOut
 from ...operators.passing import FailuresEndVertex
 from ...operators.table_io import TableConstant
@@ -109,7 +108,7 @@ def add_failures(
             transform, detail = AtPlace(len(sites) - 1), f"failures at {len(sites) - 1}"
             feeds[name].append(Feed(outside, FAILURES_PORT, _ROUTE, transform, detail))
     for name in exports:
-        _export(dataflow, name, feeds.pop(name, []), sites)
+        _export(dataflow, name, feeds.pop(name, []))
     for name, failure_feeds in feeds.items():
         if name:
             out = FailuresOut(f"output {name!r}", tuple(sites), dataflow.outputs[name].is_strict)
@@ -149,7 +148,7 @@ def _places(sources: Sequence[_Source]) -> tuple[dict[bytes, int], list[Mapping[
 
 
 class _Imported(dict[str, str]):
-    """Stands in for the lines of failures that do not say theirs: for every text, which import it is from."""
+    """Stands in for the lines where something was written: says for every text which import it is from."""
 
     def __init__(self, title: str) -> None:
         super().__init__()
@@ -211,15 +210,14 @@ def _outside(dataflow: Dataflow, stream: Stream) -> Stream:
     return stream
 
 
-def _export(dataflow: Dataflow, name: str, feeds: list[Feed], sites: Sequence[Mapping[str, str]]) -> None:
+def _export(dataflow: Dataflow, name: str, feeds: list[Feed]) -> None:
     """Let importers read failures under a name, even if there are none."""
-    own_sites = [{} if isinstance(each, _Imported) else each for each in sites]
+    keys = FAILURES.names
     route = KeyRoute(FAILURES.width, FAILURES.symbol_words, FAILURES.width)
     own_feeds = [Feed(feed.stream, 0, route, feed.transform, feed.detail) for feed in feeds]
     if not own_feeds:
         own_feeds = [dataflow.constant(f"no {name}", TableConstant(FAILURES, [])).feed()]
-    make = partial(FailureExportVertex, own_sites, dataflow.name)
-    (stream,) = dataflow.stage(name, make, own_feeds, detail="failures")
+    (stream,) = dataflow.stage(name, lambda: ExportVertex(FAILURES, keys), own_feeds, detail="failures")
     dataflow.export(name, stream)
 
 

@@ -479,24 +479,6 @@ def test_fails_in_one_view_of_three_until_the_row_goes(cluster: timely.Cluster) 
     assert rows(cluster, "select * from more") == [(8,)] and rows(cluster, "select * from total") == [(7,)]
 
 
-def test_fails_with_the_view_and_the_line_where_it_is_written(cluster: timely.Cluster) -> None:
-    cluster.sql("""create table t (a int, b int);
-        create view bad as
-            select a / b as q from t;
-        create view over as select q + 1 as q from bad;
-        create view more as select q from over where q > 0;
-        insert into t values (8, 0), (6, 2)""")
-    for view in ("bad", "over", "more"):
-        with pytest.raises(timely.TimelyError, match=r"\(in bad, <sql>:3:20\) divides by zero"):
-            cluster.sql(f"select * from {view}")
-        output = next(flow for flow in map(cluster.flow, cluster.flows()) if flow.name == view).output(view)
-        place = r"\(in bad, <sql>:3:20\)" if view != "bad" else r"\(<sql>:3:20\)"
-        with pytest.raises(timely.TimelyError, match=place):
-            output.snapshot()
-    cluster.sql("delete from t where b = 0")
-    assert rows(cluster, "select * from more") == [(4.0,)]
-
-
 def test_views_that_are_replaced_are_there_at_any_time(
     shop: timely.Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
