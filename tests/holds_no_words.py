@@ -150,7 +150,7 @@ HOLDS_NO_WORDS = {
     "PackedBatch": "_diff _rows _word moved symbol_words",
     "PassingVertex": "columns words",
     "PendingTimes": "_far_summed _guards _kw _looks has_any",
-    "Pile": "_loose_rows _rows _sum_at",
+    "Pile": "_columns _loose_rows _rows _sum_at",
     "PriorityVertex": "_turns",
     "ProbeVertex": "",
     "RecordLog": "_complete _digests _done _forgotten_before _kept_here_from _open _records",

@@ -72,7 +72,7 @@ def functions_of(file: str) -> frozenset[Function]:
 
 @pytest.mark.parametrize(
     ("name", "functions", "files", "calls", "calls_of_c"),
-    [("components", 155, 47, 263, 258), ("counts", 124, 38, 174, 161)],
+    [("components", 156, 47, 264, 258), ("counts", 124, 38, 174, 161)],
 )
 def test_an_embedded_change_takes_no_more_than(
     measured: dict[str, Journey], name: str, functions: int, files: int, calls: int, calls_of_c: int

@@ -324,6 +324,18 @@ def _picking(rows: int) -> Task:
     return lambda: picked(words, keep)
 
 
+def _entering_texts(rows: int) -> Task:
+    """Encode a column of texts of which seven differ."""
+    import pyarrow as pa
+
+    from differential.columns.schema import Schema
+    from differential.columns.symbols.table import SymbolTable
+
+    schema, symbols = Schema.of("a: string"), SymbolTable()
+    table = pa.table({"a": [f"text {row % 7}" for row in range(rows)]})
+    return lambda: schema.encode(table, symbols)
+
+
 def _looping(edges: int) -> Task:
     """Add so many edges to a graph of 100,000 and take them away again, while distances follow."""
     from bench.dataflow import bfs
@@ -350,6 +362,7 @@ PROBES: Mapping[str, Probe] = {
     "MANY_ROWS": Probe(_sorting_many, (8_192, 16_384, 32_768, 65_536, 131_072)),
     "PACKED_ROWS_MIN": Probe(_building, (2_048, 4_096, 8_192, 16_384, 32_768)),
     "DIRECTORY_ROWS_MIN": Probe(lambda rows: _looking_up(64, rows), (128, 256, 512, 2_048, 8_000)),
+    "FEW_TEXTS_MAX": Probe(_entering_texts, (8, 64, 256, 1_024), (-1, _NEVER)),
     "FEW_ROWS_MAX": Probe(lambda rows: _looking_up(1_000, 25_000 * rows), (2, 4, 8)),
     "HEAD_ROWS_MAX": Probe(_inserting, (1, 4, 16, 64, 256), (16, 16_384)),
     "SORTED_TIMES_MIN": Probe(_bounding, (16, 64, 96, 128, 256, 1_024)),

@@ -23,6 +23,7 @@ from differential.columns.symbols.packing import unpack
 from differential.columns.symbols.table import SymbolTable
 from differential.columns.wide.wide_words import halves_of, of_halves
 from differential.errors import SchemaError, shown
+from differential.thresholds import FEW_TEXTS_MAX
 from timely.wire.arrow import (
     binary_array,
     number_array,
@@ -33,11 +34,6 @@ from timely.wire.arrow import (
 )
 
 __all__ = ["EncodedParts", "decode_column", "encode_column", "is_short", "with_symbols"]
-
-_FEW_VALUES: Final = 256
-"""So few texts are looked up one by one, though some may be equal. Arrow's dictionary takes 40 to 80 µs
-however few there are; to look 50 up takes 12, and 1,000 with seven different ones 130 instead of 70.
-"""
 
 _SHORT: Final = frozenset({pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16(), pa.uint32()})
 
@@ -139,7 +135,7 @@ def _interned(array: pa.Array, type_: ColumnType, symbols: SymbolTable) -> Int64
 def _symbol_words(array: pa.Array, type_: ColumnType, symbols: SymbolTable) -> Int64s:
     """Return the words of a column of symbols, or of `with_symbols` of one; at nulls, any word."""
     if not pa.types.is_dictionary(array.type):
-        if len(array) <= _FEW_VALUES and not (type_.kind == "any" or type_.is_nested):
+        if len(array) <= FEW_TEXTS_MAX and not (type_.kind == "any" or type_.is_nested):
             return _interned(array, type_, symbols)
         array = array.dictionary_encode()
     words = _interned(array.dictionary, type_, symbols)

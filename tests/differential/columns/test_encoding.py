@@ -132,7 +132,7 @@ def test_law_few_texts_have_the_words_that_they_have_among_many(
         symbols.intern_strings(["a", b"b"])
     few = schema.encode(table, symbols)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(encoding, "_FEW_VALUES", -1)
+        patch.setattr(encoding, "FEW_TEXTS_MAX", -1)
         assert np.array_equal(schema.encode(table, symbols), few)
     assert schema.decode(few, symbols).to_pylist() == table.to_pylist()
     different = {text for text in texts if text is not None}

@@ -166,7 +166,9 @@ def test_tables_of_a_query_and_values_by_default(shop: timely.Cluster) -> None:
     assert rows(shop, "show create table copy") == [
         ("CREATE TABLE `copy` (`customer` STRING NOT NULL, `2 x` DECIMAL(12, 2))",)
     ]
-    with pytest.raises(dd.RowError, match="<sql>:1:30. divides by zero"):
+    with pytest.raises(
+        dd.SqlError, match="^<sql>:1:30: CREATE TABLE other: the column x: .* divides by zero"
+    ):
         shop.sql("create table other as select id / 0 as x from orders")
     assert "other" not in shop.flows().values()
     shop.sql(
