@@ -40,7 +40,7 @@ OPTIONS = (
 
 
 @pytest.fixture
-def address(tmp_path: Path) -> Iterator[str]:
+def address(tmp_path: Path, interruptible: None) -> Iterator[str]:
     """Start JupyterLab in a folder with the notebook; give the notebook's address."""
     folders = {name: tmp_path / name for name in ("work", "config", "data", "runtime", "ipython")}
     for folder in folders.values():
