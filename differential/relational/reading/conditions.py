@@ -15,6 +15,7 @@ from sqlglot import exp
 from timely.user_code.call_site import CallSite
 
 from ...collections.conditions.equalities import is_null_with
+from ...columns.symbols.table import SymbolTable
 from ...errors import ExpressionError
 from ...expressions.evaluation import Compiler
 from ...expressions.expression import Expr
@@ -116,7 +117,7 @@ def _may_fail(expr: Expr, rows: Relation) -> bool:
     if not expr.columns() <= frozenset(rows.names):  # it reads rows of an outer query, too
         return True
     try:
-        return Compiler(schema_of(rows.attributes)).compile(expr).can_fail
+        return Compiler(schema_of(rows.attributes), None, SymbolTable()).compile(expr).can_fail
     except ExpressionError:
         return True
 
