@@ -325,7 +325,7 @@ def _picking(rows: int) -> Task:
 
 
 def _entering_texts(rows: int) -> Task:
-    """Encode a column of texts of which seven differ."""
+    """Encode a column of texts, with seven different ones."""
     import pyarrow as pa
 
     from differential.columns.schema import Schema
